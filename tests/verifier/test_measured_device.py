@@ -19,6 +19,7 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import Tier
+from kernelwright.kernelbench.packs import workload_of
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.bare import BareJail
 from kernelwright.sandbox.plan.model import (
@@ -33,6 +34,7 @@ from kernelwright.sandbox.run.device.nvml import Device
 from kernelwright.tests.sandbox.run.device.fake_driver import fake_access, fake_driver
 from kernelwright.tests.sandbox.run.device.fake_nvml import H200, FakeNvml
 from kernelwright.tests.verifier.stands import (
+    PROBLEM,
     is_as_expected,
     look,
     machine,
@@ -41,6 +43,7 @@ from kernelwright.tests.verifier.stands import (
     task,
 )
 from kernelwright.traces.records import Depth, Level, Status, Verdict
+from kernelwright.verifier.process.panel import Panel
 from kernelwright.verifier.process.prefetch import ahead_of
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import device_tools
@@ -232,6 +235,40 @@ def test_a_device_that_is_held_down_gives_no_figures(
     failed = [check.name for check in verdict.checks if not check.passed]
     assert UNDISTURBED in failed
     assert not verdict.measurements
+
+
+class OnTheDevice(list[int]):
+    """NVML's list of the processes on the device: those of ours that stay there, and strangers."""
+
+    leased: Leased
+
+    def __iter__(self) -> Iterator[Any]:
+        ours = (ask() for ask in self.leased.residents)
+        return iter([SimpleNamespace(pid=pid) for pid in (*ours, *list.__iter__(self)) if pid])
+
+
+@pytest.mark.slow
+def test_the_baselines_of_other_workloads_are_no_strangers_on_the_device(
+    tmp_path: Path, library: Path
+) -> None:
+    """Each workload of a task has a process of baselines on the one device that they share."""
+    tmp_path.chmod(0o755)
+    seen = OnTheDevice()
+    here = machine(library, nvmlDeviceGetComputeRunningProcesses=seen)
+    both = workload_of(registry.get(PROBLEM), axes=["M=33,N=65:3", "M=2,N=700"])
+    asked = task(tmp_path, "sm_90", "cuda").model_copy(update={"workload": both})
+    with closing(Panel.open(asked, here)) as panel:
+        first, second = (stand for stand in panel.stands if isinstance(stand, DeviceStand))
+        seen.leased = first.leased
+        assert first.leased is second.leased
+        panel.wait_prepared()
+        assert len(list(seen)) == len(panel.stands)
+        alone = judged(first, "gelu_right")
+        assert UNDISTURBED in {c.name for c in alone.checks if c.passed}, alone.reasons
+        seen.append(os.getppid())
+        disturbed = judged(second, "gelu_right")
+    assert UNDISTURBED in {c.name for c in disturbed.checks if not c.passed}
+    assert disturbed.status is Status.SUSPECT
 
 
 def test_a_device_is_leased_once_and_the_free_one_is_taken(library: Path, tmp_path: Path) -> None:

@@ -48,7 +48,9 @@ class DeviceStand(TimingStand):
     @classmethod
     def open(cls, session: Session, tools: GpuTools, leased: Leased) -> Self:
         """Begins to start the baselines."""
-        return cls(session, tools, leased, Baselines(session, leased.peaks, leased.place))
+        baselines = Baselines(session, leased.peaks, leased.place)
+        leased.residents.append(lambda: baselines.pid)
+        return cls(session, tools, leased, baselines)
 
     @property
     def facts(self) -> dict[str, float]:
@@ -178,8 +180,7 @@ class MountedOnDevice(MountedToBeTimed):
 
     def time(self, side: CandidateSide) -> None:
         """See Mounted: the device is watched from the block's start to its end."""
-        own = (side.pid, self.baselines.reference.process.pid)
-        with self.draft.span("time"), self._stand.leased.watch_block(own) as seen:
+        with self.draft.span("time"), self._stand.leased.watch_block(side.pid) as seen:
             self._contest.add(side)
         disturbed = gates.first_failure(seen)
         timed = self.draft.timed

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -35,19 +36,29 @@ _COUNT_AT = 11
 
 
 def sanitize(draft: Draft, leased: Leased, on_device: OnDevice, rng: np.random.Generator) -> None:
-    """Adds a check for each tool of compute-sanitizer, up to the first that finds something."""
-    tool = device_sanitizer.find()
-    if tool is None:
+    """Adds a check for each tool of compute-sanitizer, up to the first that finds something.
+
+    They look at the same time: each takes a second to start and hardly any to look, and nothing is
+    timed.
+    """
+    sanitizer = device_sanitizer.find()
+    if sanitizer is None:
         draft.unchecked.append("compute-sanitizer: not installed (it comes with the CUDA toolkit)")
         return
     stage = draft.session.stage
     known = [stage.target, *(structure for _, structure in stage.others)]
     small = min(known, key=lambda s: stage.problem.bytes_moved(s.axes))
-    for name in device_sanitizer.TOOLS:
-        with _host(draft.session, leased, on_device, small, rng, is_separate=True) as host:
-            found = device_sanitizer.examine(
-                tool, name, host, environment=leased.access.environment
+
+    def examine(tool: str, own: np.random.Generator) -> Check | str:
+        with _host(draft.session, leased, on_device, small, own, is_separate=True) as host:
+            return device_sanitizer.examine(
+                sanitizer, tool, host, environment=leased.access.environment
             )
+
+    tools = device_sanitizer.TOOLS
+    with ThreadPoolExecutor(len(tools)) as pool:
+        all_found = list(pool.map(examine, tools, rng.spawn(len(tools))))
+    for found in all_found:
         if not isinstance(found, Check):
             draft.unchecked.append(found)
             continue

@@ -90,6 +90,9 @@ class Leased:
     _lease: Lease
     _nvml: Any
     _stack: ExitStack = field(default_factory=ExitStack)
+    residents: list[Callable[[], int | None]] = field(default_factory=list)
+    """Each gives the pid of a process of ours that stays on the device, once there is one: the
+    baselines of every workload that shares this lease."""
 
     @classmethod
     def take(cls, machine: Machine, devices: list[Device], workshop: Workshop) -> Self:
@@ -157,9 +160,14 @@ class Leased:
         return f"{self.device.name} is in quarantine: {why}; {REMEDY}"
 
     @contextmanager
-    def watch_block(self, own: tuple[int, ...]) -> Iterator[list[Check]]:
-        """Fills the list with a check of the block: whether anything disturbed the device in it."""
+    def watch_block(self, candidate: int) -> Iterator[list[Check]]:
+        """Fills the list with a check of the block: whether anything disturbed the device in it.
+
+        Args:
+            candidate: The pid of its process; it and the residents are no strangers.
+        """
         checks: list[Check] = []
+        own = {candidate, *(pid for ask in self.residents if (pid := ask()))}
         with driver.watch_device(self._nvml, self.device.uuid, own) as finish:
             yield checks
             seen = finish()

@@ -104,6 +104,11 @@ class Baselines:
         """Whether they run, and nothing more is measured in the background."""
         return self._reference.done() and not self._reference.exception()
 
+    @property
+    def pid(self) -> int | None:
+        """Of their process, once they are ready."""
+        return self.reference.process.pid if self.are_ready else None
+
     def wait(self) -> None:
         """Waits until nothing more is measured in the background."""
         self._reference.result()
