@@ -44,13 +44,13 @@ def find_refusal(name: str) -> str:
     return "; ".join(f"{each['name']}: {each['detail']}" for each in failed)
 
 
-def campaign(name: str, seconds: int, home: str) -> dict[str, Any]:
-    """The `run --json` document of a module's campaign. Raises RuntimeError."""
+def campaign(name: str, seconds: int, home: str) -> dict[str, Any] | str:
+    """The `run --json` document of a module's campaign, or why there is none."""
     file, kernel = STYLES / "modules" / f"{name}.py", STYLES / "module_kernels" / f"{name}.cpp"
     start = ("run", str(file), "--from", str(kernel), "--axes", ROWS[name]["axes"])
     done = call(*start, "--target", "cpu", "--max-time", f"{seconds}s", "--home", home, "--json")
     if not done.stdout:
-        raise RuntimeError(f"{name}: {done.stderr}")
+        return " ".join(done.stderr.partition("error: ")[2].partition("\n\n")[0].split())
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 
@@ -60,8 +60,10 @@ def row(name: str, seconds: int, home: str) -> str:
     if refusal := find_refusal(name):
         return f"| {name} | | refused: {refusal} | | | | |"
     document = campaign(name, seconds, home)
-    best, count = document["best"], document["evaluated"]
     sizes = ROWS[name]["axes"].replace(",", " ")
+    if isinstance(document, str):
+        return f"| {name} | {sizes} | admitted | no campaign: {document} | | | |"
+    best, count = document["best"], document["evaluated"]
     if best is None:
         found = ", ".join(f"{n} {status}" for status, n in document["by_status"].items())
         return f"| {name} | {sizes} | admitted | no winner ({found}) | | | {count} |"
@@ -108,7 +110,8 @@ def main() -> None:
         for name in asked.names:
             rows.append(row(name, asked.seconds, home))
             print(rows[-1], file=sys.stderr, flush=True)
-    asked.out.write_text(page(rows, asked.seconds))
+            # Anew each time: an hour's figures are not lost with the last of them.
+            asked.out.write_text(page(rows, asked.seconds))
 
 
 if __name__ == "__main__":

@@ -203,3 +203,33 @@ def test_one_sum_is_told_from_null_kernels_where_it_is_short() -> None:
         assert ("null kernel 'fp16 downcast' rejected" in names) == is_told
         assert "null kernel 'zeros' rejected" in names
         assert "null kernel 'mean constant' rejected" not in names
+
+
+def test_in_long_sums_the_tiny_workload_tells_narrow_inputs() -> None:
+    """Rows of 65,536 elements: what half precision makes of a sum is less than float32 may make."""
+
+    def totals(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+        x = inputs["x"].astype(np.float64)
+        return {"y": Expected(x.sum(1), np.abs(x).sum(1), float(x.shape[1]))}
+
+    def values(structure: Structure, _family: Family, rng: np.random.Generator) -> Arrays:
+        axes = structure.axes
+        return {"x": rng.random((axes["M"], axes["N"]), np.float32) + np.float32(1)}
+
+    problem = relu(
+        0,
+        1,
+        axes={"M": "rows", "N": "columns"},
+        inputs=(Tensor(name="x", dtype="float32", shape=("M", "N")),),
+        outputs=(Tensor(name="y", dtype="float32", shape=("M",)),),
+        workloads=(Workload(name="tiny", kind="tiny", axes={"M": 9, "N": 20}),),
+        values=values,
+        oracle=totals,
+        families=(Family.NORMAL,),
+        bytes_moved=lambda axes: 4.0 * axes["M"] * axes["N"],
+    )
+    long, rng = Structure({"M": 16, "N": 1 << 16}), np.random.default_rng(0)
+    found = null_kernels.admit(problem, long, rng)
+    assert "null kernel 'fp16 downcast' rejected" in {check.name for check in found}
+    with pytest.raises(NotDiscriminatingError, match="'fp16 downcast' passes"):
+        null_kernels.admit(replace(problem, workloads=()), long, rng)

@@ -88,7 +88,8 @@ def admit(problem: Problem, structure: Structure, rng: np.random.Generator) -> l
     Every evaluation has trials of the SHARP families, and draws its timed calls, which are
     checked too, from NORMAL. So a kernel that does no work must fail on each of those families,
     and on more than half of all. A silent downcast must fail on the first of PROBE, LARGE and
-    NORMAL that the problem has: integers survive it, and in long sums its error averages out.
+    NORMAL that the problem has: integers survive it. In long sums its error averages out, below
+    what float32 may be wrong by: there it must fail on the tiny workload.
 
     Raises:
         NotDiscriminatingError: names the null kernel and the family that let it pass.
@@ -99,7 +100,11 @@ def admit(problem: Problem, structure: Structure, rng: np.random.Generator) -> l
         for name, null in nulls(problem).items():
             if not _is_held(problem, name, drawn):
                 continue
-            if rejects(drawn, null) or _rejects_another(drawn, null, rng):
+            if (
+                rejects(drawn, null)
+                or _rejects_another(drawn, null, rng)
+                or (name == DOWNCAST and _rejects_small(drawn, null, rng))
+            ):
                 failed[name].append(drawn.family)
                 continue
             passed[name].append(drawn.family)
@@ -151,6 +156,17 @@ def _rejects_another(drawn: Scene, null: Null, rng: np.random.Generator) -> bool
     return any(rejects(other, null) for other in others)
 
 
+def _rejects_small(drawn: Scene, null: Null, rng: np.random.Generator) -> bool:
+    """Whether the tiny workload, which every evaluation tries, shows a null kernel that passed."""
+    tiny = _tiny(drawn.problem)
+    return tiny is not None and rejects(scene(drawn.problem, tiny, drawn.family, rng), null)
+
+
+def _tiny(problem: Problem) -> Structure | None:
+    found = next((w for w in problem.workloads if w.kind == "tiny"), None)
+    return problem.structure(found) if found else None
+
+
 def _is_held(problem: Problem, null: str, drawn: Scene) -> bool:
     """Whether a null kernel must fail on a scene."""
     is_single = all(e.value.size == 1 for e in drawn.expected.values())
@@ -177,11 +193,9 @@ def _scenes(
         yield "the workload's", drawn
         # Large answers take long to work out: one stands for what the buffer held before.
         before = drawn.expected if is_large else None
-    tiny = next((w for w in problem.workloads if w.kind == "tiny"), None)
-    if is_large and tiny is not None:
-        small = problem.structure(tiny)
+    if is_large and (small := _tiny(problem)):
         for family in problem.families:
-            yield f"the workload {tiny.name}'s", scene(problem, small, family, rng)
+            yield "the tiny workload's", scene(problem, small, family, rng)
 
 
 def scene(
