@@ -113,7 +113,7 @@ def _check(config: Config, which: str, *, as_json: bool) -> None:
 def _tell(check: Check) -> str:
     """One check in a line."""
     from ..traces.wording import explain_check
-    from ..verifier.admission import SkippedCheck
+    from ..verifier.baselines.headroom import SkippedCheck
 
     is_skipped = isinstance(check, SkippedCheck)
     word = "-     " if is_skipped else "ok    " if check.passed else "FAILED"

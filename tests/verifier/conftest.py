@@ -48,12 +48,12 @@ def unmeasured_session(name: str, cache: Path) -> Session:
     )
     stage = Stage(problem, problem.structure(workload), "tiny", others)
     jail = choose("auto")
-    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    workshop = Workshop(jail, cache, tuple(sorted(os.sched_getaffinity(0))))
     return Session(
         Task(problem=name, workload=workload, cache_dir=str(cache)),
         problem,
         stage,
-        Workshop(jail, cache, cpus),
+        workshop,
         Isolation(mechanism=jail.name, capabilities={}),
-        Admission(problem, stage.target, cache),
+        Admission(problem, stage.target, workshop),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,9 +12,15 @@ import pytest
 
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.definition import read_text
+from kernelwright.kernelbench.machine import usable_cpus
 from kernelwright.kernelbench.problem import Arrays, Expected, Problem, Structure
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.definitions.process import Definition
+from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.verifier.stands.session import SOUND, Admission
 
+Answers = dict[str, Expected]
 Change = Callable[[Structure, np.ndarray], np.ndarray]
 OUTPUT = "y"
 
@@ -31,9 +38,15 @@ def owned(change: Change | None = None) -> Problem:
     return replace(made, oracle=oracle, text="# a user's file")
 
 
-def admit(problem: Problem, folder: Path) -> None:
+@pytest.fixture
+def workshop(tmp_path: Path) -> Workshop:
+    tmp_path.chmod(0o755)
+    return Workshop(choose("auto"), tmp_path, usable_cpus())
+
+
+def admit(problem: Problem, workshop: Workshop) -> None:
     structure = problem.structure(problem.workload("tiny"))
-    admission = Admission(problem, structure, folder)
+    admission = Admission(problem, structure, workshop)
     try:
         admission.wait()
     finally:
@@ -61,33 +74,64 @@ def mixed(structure: Structure, value: np.ndarray) -> np.ndarray:
     ],
 )
 def test_a_users_problem_is_refused_with_the_figure(
-    change: Change, told: str, tmp_path: Path
+    change: Change, told: str, workshop: Workshop
 ) -> None:
     with pytest.raises(UsageError, match="the problem 'bias_gelu' cannot verify kernels") as caught:
-        admit(owned(change), tmp_path)
+        admit(owned(change), workshop)
     assert told in str(caught.value)
     assert "problems --check" in (caught.value.hint or "")
-    assert not (tmp_path / SOUND).exists()
+    assert not (workshop.folder / SOUND).exists()
 
 
-def test_what_was_found_sound_is_looked_at_once_for_each_version(tmp_path: Path) -> None:
+@contextmanager
+def defined(text: str, workshop: Workshop) -> Iterator[Problem]:
+    """A user's file as a campaign has it: its functions run in the sandbox."""
+    with closing(Definition(read_text("swi", text, "swi.py"), workshop)) as definition:
+        yield definition.problem()
+
+
+@pytest.mark.slow
+def test_what_was_found_sound_is_looked_at_once_for_each_version(workshop: Workshop) -> None:
     asked: list[Structure] = []
-
-    def note(structure: Structure, value: np.ndarray) -> np.ndarray:
-        asked.append(structure)
-        return value
-
-    problem = owned(note)
     counts = []
-    for text in ("# one", "# one", "# another"):
-        asked.clear()
-        admit(replace(problem, text=text), tmp_path)
-        counts.append(len(asked))
+    template = registry.template_of("swi")
+    for text in (template, template, f"{template}\n# another\n"):
+        with defined(text, workshop) as problem:
+
+            def note(structure: Structure, inputs: Arrays, of: Problem = problem) -> Answers:
+                asked.append(structure)
+                return of.oracle(structure, inputs)
+
+            asked.clear()
+            admit(replace(problem, oracle=note), workshop)
+            counts.append(len(asked))
     assert counts[1] < counts[0] / 2
     assert counts[2] == pytest.approx(counts[0], abs=counts[1])
-    assert len(list((tmp_path / SOUND).iterdir())) == 2
+    assert len(list((workshop.folder / SOUND).iterdir())) == 2
 
 
-def test_a_built_in_problem_is_admitted_by_tests_alone(tmp_path: Path) -> None:
-    admit(replace(owned(narrow), text=""), tmp_path)
-    assert not (tmp_path / SOUND).exists()
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("exact", "changed", "told"),
+    [
+        ("out=y)", "out=y).mul_(1 + 2e-5)", "a baseline is right"),
+        ("out=y)", "out=y).mul_(1 + 4e-7)", "right implementations have headroom"),
+        ("7 * M * N", "70 * M * N * N", "flops are what is counted"),
+    ],
+)
+def test_a_campaign_holds_a_users_problem_against_its_own_baselines(
+    exact: str, changed: str, told: str, workshop: Workshop
+) -> None:
+    text = registry.template_of("swi")
+    assert text.count(exact) == 1
+    with (
+        defined(text.replace(exact, changed), workshop) as problem,
+        pytest.raises(UsageError, match=f"cannot verify kernels: {told}"),
+    ):
+        admit(problem, workshop)
+    assert not (workshop.folder / SOUND).exists()
+
+
+def test_a_built_in_problem_is_admitted_by_tests_alone(workshop: Workshop) -> None:
+    admit(replace(owned(narrow), text=""), workshop)
+    assert not (workshop.folder / SOUND).exists()

@@ -84,7 +84,7 @@ def profile(
         else "counters are read once a candidate is confirmed"
     )
     if ncu is not None:
-        found = _count_with_ncu(session, leased, on_device, ncu, rng)
+        found = count_with_ncu(session, leased, on_device, ncu, rng)
         if not isinstance(found, nsight.NotProfiled):
             return counters.with_counters(
                 found,
@@ -104,13 +104,15 @@ def profile(
     )
 
 
-def _count_with_ncu(
+def count_with_ncu(
     session: Session,
     leased: Leased,
     on_device: OnDevice,
     ncu: nsight.Ncu,
     rng: np.random.Generator,
+    which: str = _SET,
 ) -> list[ncu_csv.ProfiledLaunch] | nsight.NotProfiled:
+    """The counters of one call's launches on the workload, from the set of metrics `which`."""
     target = session.stage.target
     kernels = list_launched(on_device.extra(target).table)
     names = {on_device.built.kernels[number].name for number in kernels}
@@ -118,7 +120,7 @@ def _count_with_ncu(
         return nsight.measure(
             ncu,
             host,
-            metrics.load_packaged().names(leased.device.architecture, _SET),
+            metrics.load_packaged().names(leased.device.architecture, which),
             [name.partition("<")[0].rpartition("::")[2] for name in sorted(names)],
             launches=len(kernels),
             environment=leased.access.environment,

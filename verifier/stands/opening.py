@@ -63,7 +63,7 @@ class _Ground:
             stage,
             self.workshop,
             self.isolation,
-            Admission(self.problem, stage.target, self.workshop.folder),
+            Admission(self.problem, stage.target, self.workshop),
             {**versions(), **more},
             self.definition,
         )

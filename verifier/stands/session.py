@@ -15,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 
 import numpy as np
 
@@ -26,9 +25,10 @@ from ...kernelbench.rows import is_large, shrink
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.definitions.process import Definition
 from ...sandbox.run.arena import footprint
-from ...traces.records import Isolation
+from ...traces.records import Check, Isolation
 from ...traces.wording import explain_check
 from ...version import VERSION
+from ..baselines.headroom import SkippedCheck, hold_baselines
 from ..clock.timing import MAX_BATCH
 from ..request import Task
 from ..truth import null_kernels, soundness
@@ -51,10 +51,9 @@ class Admission:
     """Whether a problem can verify anybody, in the background: null kernels fail on a structure;
     of a user's problem also whether its answers can be relied on, once per version and machine."""
 
-    def __init__(self, problem: Problem, structure: Structure, folder: Path) -> None:
-        """`folder` is the cache folder."""
+    def __init__(self, problem: Problem, structure: Structure, workshop: Workshop) -> None:
         self._pool = ThreadPoolExecutor(1)
-        self._found = self._pool.submit(_admit, problem, structure, folder)
+        self._found = self._pool.submit(_admit, problem, structure, workshop)
 
     def wait(self) -> None:
         """Raises UsageError where it is refused, with the check that failed and its figure."""
@@ -65,27 +64,33 @@ class Admission:
         self._pool.shutdown()
 
 
-def _admit(problem: Problem, structure: Structure, folder: Path) -> None:
+def _admit(problem: Problem, structure: Structure, workshop: Workshop) -> None:
     """Raises UsageError where the problem is refused. Built-in ones are admitted by tests."""
     if problem.text:
-        _ensure_sound(problem, folder)
+        _ensure_sound(problem, workshop)
     rng = np.random.default_rng()
     null_kernels.admit(problem, shrink(problem, structure, rng), rng)
 
 
-def _ensure_sound(problem: Problem, folder: Path) -> None:
+def _ensure_sound(problem: Problem, workshop: Workshop) -> None:
     told = [VERSION, version("numpy"), processor().name, problem.name, problem.text]
     key = hashlib.sha256(json.dumps(told).encode()).hexdigest()
-    note = folder / SOUND / key
+    note = workshop.folder / SOUND / key
     if note.exists():
         return
-    if failed := soundness.find_unsound(problem):
+    if failed := soundness.find_unsound(problem) or _find_tight(problem, workshop):
         raise UsageError(
             f"the problem '{problem.name}' cannot verify kernels: {explain_check(failed)}",
             hint="`kernelwright problems --check` on its file tells all that is looked at",
         )
     note.parent.mkdir(parents=True, exist_ok=True)
     note.touch()
+
+
+def _find_tight(problem: Problem, workshop: Workshop) -> Check | None:
+    """The first check that a right implementation fails, its own baselines; None: all pass."""
+    checks = hold_baselines(problem, workshop, np.random.default_rng(0))
+    return next((c for c in checks if not (c.passed or isinstance(c, SkippedCheck))), None)
 
 
 def versions() -> dict[str, str]:

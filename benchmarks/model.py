@@ -1,0 +1,250 @@
+"""Modelled time against measured: kernels of our recipes on a device, recorded once, compared here.
+
+    python benchmarks/model.py record FILE.jsonl [--minutes 4] [--each 8] [--language cuda]
+                                      [--counters full] [PROBLEM …]
+    python benchmarks/model.py compare FILE.jsonl [--out docs/results/model.md]
+
+`record` needs an NVIDIA GPU: of each problem's recipes so many points are screened on the default
+workload, and with --counters a call of each is profiled by Nsight Compute. Each line stands as soon
+as it is known. `compare` needs none: it builds and emulates the same kernels for the same
+architecture, and holds what the model says against the recorded times: with the emulation's counts,
+and as it was said on the device, with none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from machine import machine
+from scipy.stats import spearmanr
+
+from kernelwright.errors import ExitCode
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.recipe import Knobs, Recipe
+from kernelwright.kernelbench.recipes import recipes_for
+from kernelwright.traces.records import MODELLED_US, Verdict
+from kernelwright.verifier import evaluation
+from kernelwright.verifier.profile import nsight
+from kernelwright.verifier.request import Order, Task
+from kernelwright.verifier.stands import device_tools
+from kernelwright.verifier.stands.device import DeviceStand
+from kernelwright.verifier.stands.leased import Machine
+from kernelwright.verifier.stands.opening import open_stand
+
+SEED = 20
+"""Of the points that are drawn beside each recipe's first."""
+LANGUAGES = ("cuda", "triton")
+Line = dict[str, Any]
+
+
+def task(problem: str, language: str, target: str, cache: Path) -> Task:
+    """On the problem's default workload, beside one baseline."""
+    return Task(
+        problem=problem,
+        workload=registry.get(problem).default_workload,
+        target=target,
+        languages=(language,),
+        cache_dir=str(cache),
+        baselines=("torch eager",),
+    )
+
+
+def points(recipes: tuple[Recipe, ...], facts: Any, each: int) -> Iterator[tuple[Recipe, Knobs]]:
+    """The first of each recipe, then drawn ones of all in turn, `each` together at most."""
+    rng = np.random.default_rng(SEED)
+    spaces = [list(recipe.space(facts)) for recipe in recipes]
+    turns = [
+        [recipe.first_knobs(), *(space[at] for at in rng.permutation(len(space))[:each])]
+        for recipe, space in zip(recipes, spaces, strict=True)
+    ]
+    for number in range(each):
+        turn = number % len(recipes)
+        yield recipes[turn], turns[turn][min(number // len(recipes), len(turns[turn]) - 1)]
+
+
+def count(stand: DeviceStand, source: str, language: str, which: str) -> Line:
+    """What Nsight Compute counts in a call: a table for each launch, or why there is none."""
+    ncu = nsight.find_ncu()
+    if ncu is None:
+        return {"not_counted": "Nsight Compute is not installed"}
+    rng = np.random.default_rng(SEED)
+    built = stand.build_all(language, source, [], rng).on_device
+    found = device_tools.count_with_ncu(stand.session, stand.leased, built, ncu, rng, which)
+    if isinstance(found, nsight.NotProfiled):
+        return {"not_counted": found.reason}
+    return {
+        "launches": [
+            {
+                "kernel": launch.kernel,
+                "grid": launch.grid,
+                "block": launch.block,
+                "figures": {name: value.value for name, value in launch.figures.items()},
+            }
+            for launch in found
+        ]
+    }
+
+
+def line(verdict: Verdict, recipe: Recipe, knobs: Knobs) -> Line:
+    """What a screening came to."""
+    found: Line = {
+        "problem": recipe.problem,
+        "workload": verdict.workload,
+        "language": recipe.language,
+        "family": recipe.family,
+        "knobs": dict(knobs),
+        "candidate": verdict.candidate,
+        "status": str(verdict.status),
+        "device": verdict.versions.get("device", ""),
+        "driver": verdict.versions.get("driver", ""),
+        "target": verdict.target,
+    }
+    if verdict.measurement:
+        timed = verdict.measurement.candidate
+        found |= {"us": timed.median_us, "low": timed.low_us, "high": timed.high_us}
+    if verdict.profile:
+        found["static_us"] = verdict.profile.get(MODELLED_US)
+    return found
+
+
+def record(asked: argparse.Namespace) -> int:
+    """Screens the points of each problem and language in turn, until the time is over."""
+    present = Machine().devices()
+    if not present:
+        print("nothing is recorded: the driver shows no device", file=sys.stderr)
+        return int(ExitCode.PREREQUISITE)
+    ends = time.monotonic() + 60 * asked.minutes
+    with tempfile.TemporaryDirectory() as folder, asked.file.open("a") as lines:
+        Path(folder).chmod(0o755)
+        for problem in asked.problems or registry.names():
+            for language in [asked.language] if asked.language else LANGUAGES:
+                recipes = recipes_for(problem, language)
+                if not recipes or time.monotonic() > ends:
+                    continue
+                of = task(problem, language, present[0].architecture, Path(folder))
+                with closing(open_stand(of)) as stand:
+                    assert isinstance(stand, DeviceStand)
+                    stand.wait_prepared()
+                    for recipe, knobs in points(recipes, stand.facts, asked.each):
+                        if time.monotonic() > ends:
+                            break
+                        source = recipe.render(knobs)
+                        verdict = evaluation.evaluate(
+                            stand, Order(source=source, language=language)
+                        )
+                        found = line(verdict, recipe, knobs)
+                        if asked.counters and verdict.status.is_pass:
+                            found |= count(stand, source, language, asked.counters)
+                        lines.write(json.dumps(found) + "\n")
+                        lines.flush()
+    return 0
+
+
+def modelled(lines: list[Line], folder: Path) -> Iterator[Line]:
+    """The lines that were timed, with what the model says after an emulation (`us` stays)."""
+    first = lines[0]
+    of = task(first["problem"], first["language"], first["target"], folder)
+    recipes = {r.family: r for r in recipes_for(first["problem"], first["language"])}
+    with closing(open_stand(of, Machine(allowed=()))) as stand:
+        for each in lines:
+            source = recipes[each["family"]].render(each["knobs"])
+            order = Order(source=source, language=each["language"])
+            verdict = evaluation.evaluate(stand, order)
+            if verdict.candidate != each["candidate"]:
+                print(f"{each['family']} {each['knobs']}: another kernel by now", file=sys.stderr)
+                continue
+            yield {**each, "emulated_us": verdict.modelled_us, "why": verdict.reasons}
+
+
+def row(found: list[Line], name: str) -> str:
+    """A line of the table: how the model's figures of this name stand to the measured ones."""
+    known = [each for each in found if each.get(name)]
+    head = f"| {found[0]['problem']} | {found[0]['language']} | {name.removesuffix('_us')} |"
+    if len(known) < 3:
+        return f"{head} {len(known)} | | | | |"
+    said = np.array([each[name] for each in known])
+    took = np.array([each["us"] for each in known])
+    off = np.abs(np.log(said / took))
+    regret = took[said.argmin()] / took.min() - 1
+    return (
+        f"{head} {len(known)} | {spearmanr(said, took).statistic:.2f} | "
+        f"{math.exp(np.median(np.log(said / took))):.2f} | "
+        f"{math.exp(np.quantile(off, 0.9)):.2f} | {regret:.0%} |"
+    )
+
+
+def page(rows: list[str], lines: list[Line], counters: int) -> str:
+    """The whole page."""
+    device = ", ".join(sorted({f"{each['device']} (driver {each['driver']})" for each in lines}))
+    return "\n".join(
+        [
+            "# Modelled time against measured",
+            "",
+            f"Made by `python benchmarks/model.py compare` on {datetime.date.today().isoformat()}: "
+            f"{machine()}. Measured: {len(lines)} kernels of our recipes, screened on {device} by "
+            "`python benchmarks/model.py record`, each on its problem's default workload; of "
+            f"{counters} of them Nsight Compute's counters are in the record.",
+            "",
+            "*Static*: from the machine code and one trip count for all loops. *Emulated*: with "
+            "the counts of an emulation on the CPU. Rank: Spearman's correlation with the measured "
+            "times. Bias: the median of modelled / measured. Nine of ten are within this factor. "
+            "Pick: how much slower than the fastest measured one is the kernel that the model "
+            "calls fastest.",
+            "",
+            "| problem | language | model | kernels | rank | bias | nine of ten within | pick |",
+            "|---|---|---|---|---|---|---|---|",
+            *rows,
+            "",
+        ]
+    )
+
+
+def compare(asked: argparse.Namespace) -> int:
+    """Holds the model against a record."""
+    lines = [json.loads(each) for each in asked.file.read_text("utf-8").splitlines()]
+    timed = [each for each in lines if each.get("us")]
+    rows: list[str] = []
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        for _, group in groupby(timed, lambda each: (each["problem"], each["language"])):
+            found = list(modelled(list(group), Path(folder)))
+            rows += [row(found, name) for name in ("static_us", "emulated_us") if found]
+            print("\n".join(rows[-2:]), file=sys.stderr, flush=True)
+    asked.out.write_text(page(rows, timed, sum("launches" in each for each in lines)))
+    return 0
+
+
+def main() -> int:
+    """Records, or compares."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    ways = parser.add_subparsers(required=True)
+    recording = ways.add_parser("record")
+    recording.add_argument("file", type=Path)
+    recording.add_argument("problems", nargs="*", metavar="PROBLEM")
+    recording.add_argument("--minutes", type=float, default=4.0)
+    recording.add_argument("--each", type=int, default=8)
+    recording.add_argument("--language", choices=LANGUAGES)
+    recording.add_argument("--counters", choices=("quick", "cudaforge", "full"))
+    recording.set_defaults(does=record)
+    comparing = ways.add_parser("compare")
+    comparing.add_argument("file", type=Path)
+    comparing.add_argument("--out", type=Path, default=Path("docs/results/model.md"))
+    comparing.set_defaults(does=compare)
+    asked = parser.parse_args()
+    return int(asked.does(asked))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
