@@ -280,13 +280,38 @@ def blemish(
     kinds: tuple[float, ...] = NOT_FINITE,
     places: np.ndarray | None = None,
 ) -> None:
-    """Puts a few of `kinds` into the array, at random or in rows out of `places`."""
+    """Puts a few of `kinds` into the array, each in a row of its own, out of `places` or of any.
+
+    Of two in a row one would show what a kernel makes of it where it loses the other. One row, at
+    least, has none, if there are several.
+    """
     if not array.size:
         return
     rows = array.reshape(len(array), -1)
     count = int(np.clip(rows.size // 16, 1, MOST_BLEMISHES))
-    at = rng.choice(places, count) if places is not None else rng.integers(0, len(rows), count)
-    rows[at, rng.integers(0, rows.shape[1], count)] = rng.choice(np.array(kinds, np.float32), count)
+    at = np.unique(draw_few(len(rows) if places is None else places, rng)[:count])
+    columns = draw_places(np.full(len(at), rows.shape[1]), rng)
+    rows[at, columns] = rng.choice(np.array(kinds, np.float32), len(at))
+
+
+def draw_few(rows: np.ndarray | int, rng: np.random.Generator) -> np.ndarray:
+    """At most MOST_BLEMISHES of some rows, or of so many, and not all of them where there are two
+    or more."""
+    count = rows if isinstance(rows, int) else len(rows)
+    return rng.choice(rows, min(MOST_BLEMISHES, max(1, count - 1)), replace=False)
+
+
+def draw_places(lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A place in each of some rows of these lengths, in turn near its end, near its start and twice
+    at any place.
+
+    How near is drawn at each scale alike: what a kernel has left behind its last vector, its last
+    tile or its last piece may have any length.
+    """
+    turn = (np.arange(len(lengths)) + rng.integers(4)) % 4
+    near = (lengths ** rng.random(len(lengths))).astype(np.int64) - 1
+    anywhere = rng.integers(0, lengths)
+    return np.select((turn == 0, turn == 1), (lengths - 1 - near, near), anywhere)
 
 
 def denormal_rows(count: int, rng: np.random.Generator) -> np.ndarray:

@@ -24,6 +24,8 @@ from .families import (
     blemish,
     denormal_rows,
     draw,
+    draw_few,
+    draw_places,
     full_mantissa,
     is_thinned,
     make_denormal,
@@ -187,6 +189,22 @@ def row_places(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
     return np.arange(len(rows)) - first[rows], row_lengths(structure)[rows]
 
 
+def draw_entries(structure: Structure, rng: np.random.Generator, lanes: int = 1) -> np.ndarray:
+    """Places of a few values in an array nnz x lanes read row by row, each in another row or lane
+    of it. Empty where the pattern is.
+
+    Args:
+        lanes: values of each entry, as heads.
+    """
+    live = np.flatnonzero(row_lengths(structure))
+    if not len(live):
+        return live
+    rows, lane = np.divmod(draw_few(len(live) * lanes, rng), lanes)
+    places = draw_places(row_lengths(structure)[live[rows]], rng)
+    found: np.ndarray = (structure.arrays["indptr"][live[rows]] + places) * lanes + lane
+    return found
+
+
 def segment_sums(structure: Structure, entries: np.ndarray) -> np.ndarray:
     """Sums over the entries of each row, float64; 0 for an empty row."""
     sums: np.ndarray = row_sum_matrix(structure) @ entries
@@ -256,7 +274,7 @@ def factors(
         blemish(dense, rng, kinds, places=columns)
         is_met = ~np.isfinite(dense).reshape(len(dense), -1).all(1)[columns]
         if any(map(np.isnan, kinds)):
-            blemish(entries, rng, kinds)
+            blemish(entries, rng, kinds, places=draw_entries(structure, rng))
             entries[np.flatnonzero(is_met)[::2]] = 0
         else:
             entries[is_met & (entries == 0)] = 1

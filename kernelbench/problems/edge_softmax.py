@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..exponentials import FARTHEST, add_noise, drift, reach, softmax_scale
-from ..families import blemish, draw, noise, raise_peaks, sink
+from ..families import draw, noise, raise_peaks, sink
 from ..problem import BaselineCall, Expected, Family, Prepared, Structure
-from ..sparse import row_lengths, row_numbers, row_places, segment_sums
+from ..sparse import draw_entries, row_lengths, row_numbers, row_places, segment_sums
 
 PROBLEM = {
     "title": "Softmax over the entries of each row, per head (CSR)",
@@ -89,7 +89,7 @@ def values(
         indptr = structure.arrays["indptr"]
         is_masked[indptr[:-1][np.diff(indptr) > 0]] = False
         e[is_masked] = -np.inf
-        blemish(e, rng, (np.nan,))
+        e.reshape(-1)[draw_entries(structure, rng, H)] = np.nan
     return e
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -233,3 +234,59 @@ def test_in_long_sums_the_tiny_workload_tells_narrow_inputs() -> None:
     assert "null kernel 'fp16 downcast' rejected" in {check.name for check in found}
     with pytest.raises(NotDiscriminatingError, match="'fp16 downcast' passes"):
         null_kernels.admit(replace(problem, workloads=()), long, rng)
+
+
+def one_number(*draws: float) -> Problem:
+    """y = x[0], of whose NORMAL inputs these come one after the other, again and again."""
+    turns = itertools.cycle(draws)
+
+    def values(_structure: Structure, _family: Family, _rng: np.random.Generator) -> Arrays:
+        return {"x": np.array([next(turns)], np.float32)}
+
+    def oracle(_structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+        value = 3.0 * inputs["x"].astype(np.float64)
+        return {"y": Expected(value, np.abs(value))}
+
+    return relu(
+        -1,
+        1,
+        name="one number",
+        workloads=(Workload(name="tiny", kind="tiny", axes={"N": 1}),),
+        values=values,
+        oracle=oracle,
+        families=(Family.NORMAL,),
+    )
+
+
+WHOLE, BROKEN = (0.5, 1.25, 2.0, 4.5), 0.1
+"""What half precision holds, and what it does not."""
+
+
+def test_one_number_that_is_one_of_half_precision_by_chance_is_drawn_again() -> None:
+    # The first draw is of the call before, the second is what is looked at.
+    problem = one_number(BROKEN, 1.25, BROKEN, 2.7)
+    structure = problem.structure(problem.workloads[0])
+    rng = np.random.default_rng(0)
+    first = null_kernels.scene(problem, structure, Family.NORMAL, rng)
+    downcast = null_kernels.nulls(problem)[null_kernels.DOWNCAST]
+    assert not null_kernels.rejects(first, downcast)
+    assert verdict(one_number(BROKEN, 1.25, BROKEN, 2.7)) == ""
+
+
+def test_one_number_that_half_precision_always_holds_is_refused() -> None:
+    assert (
+        "one number: the null kernel 'fp16 downcast' passes on the workload's inputs of family "
+        "'normal'" in verdict(one_number(*WHOLE))
+    )
+
+
+def test_of_several_numbers_none_is_drawn_again() -> None:
+    drawn: list[int] = []
+
+    def values(structure: Structure, _family: Family, _rng: np.random.Generator) -> Arrays:
+        drawn.append(1)
+        return {"x": np.resize(np.float32((-0.5, 1.25, 2.0)), structure.axes["N"])}
+
+    said = verdict(relu(-1, 1, values=values, families=(Family.NORMAL,)))
+    assert "the null kernel 'previous output' passes" in said
+    assert len(drawn) == 2

@@ -20,6 +20,7 @@ from kernelwright.verifier.stands.sides import HIDDEN_ROOM
 from kernelwright.verifier.truth.trials import (
     BULK_SHAPES,
     ENTRIES,
+    FAR,
     FEW_BUILT,
     LEAST_TRIALS,
     LONG,
@@ -30,6 +31,7 @@ from kernelwright.verifier.truth.trials import (
     SPECIAL,
     Stage,
     Trial,
+    on_long_rows,
     patient_plan,
     plan,
 )
@@ -57,13 +59,23 @@ def full_plan(name: str, seed: int) -> list[Trial]:
     ]
 
 
+def list_hidden(trials: list[Trial]) -> list[Trial]:
+    """Those on hidden shapes, without a second one on the same, which is of NONFINITE."""
+    seen: dict[str, Trial] = {}
+    for trial in trials:
+        if trial.name.startswith("hidden shape"):
+            first = seen.setdefault(trial.name, trial)
+            assert first is trial or trial.family is Family.NONFINITE
+    return list(seen.values())
+
+
 @pytest.mark.parametrize("name", registry.names())
 def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name: str) -> None:
     stage = stage_of(name)
     for seed in range(5):
         trials = full_plan(name, seed)
         assert len(trials) >= LEAST_TRIALS
-        hidden = [t for t in trials if t.name.startswith("hidden shape")]
+        hidden = list_hidden(trials)
         assert len(hidden) == SHAPES[Depth.FULL]
         assert {t.family for t in trials} == set(stage.problem.families)
         on_target = {t.family for t in trials if t.name == stage.target_name}
@@ -72,9 +84,9 @@ def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name:
 
 @pytest.mark.parametrize("name", registry.names())
 def test_what_is_beyond_16_bits_is_tried_on_values_that_hide_nothing(name: str) -> None:
-    stage = stage_of(name)
     for seed in range(5):
-        hidden = full_plan(name, seed)[len(stage.others) :]
+        drawn = full_plan(name, seed)
+        hidden = [*list_hidden(drawn), *(t for t in drawn if t.name.startswith("hidden bulk"))]
         # Of those that are long in their entries alone, and hold fewer than that, some are on any.
         least = {ENTRIES: BEYOND_16_BITS}
         long = [
@@ -82,7 +94,7 @@ def test_what_is_beyond_16_bits_is_tried_on_values_that_hide_nothing(name: str) 
             for t in hidden
             if any(length >= least.get(axis, LONG) for axis, length in t.structure.axes.items())
         ]
-        assert {t.family for t in long if t.name.startswith("hidden")} <= set(SHARP)
+        assert {t.family for t in long} <= set(SHARP)
 
 
 @pytest.mark.parametrize("name", registry.names())
@@ -90,7 +102,7 @@ def test_each_axis_is_long_with_every_family_that_hides_nothing(name: str) -> No
     stage = stage_of(name)
     sharp = set(SHARP) & set(stage.problem.families)
     for seed in range(5):
-        hidden = [t for t in full_plan(name, seed) if t.name.startswith("hidden shape")]
+        hidden = list_hidden(full_plan(name, seed))
         for axis in stage.target.axes:
             if axis == ENTRIES:
                 continue  # many are long in their entries; some of those are on any values
@@ -107,7 +119,7 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
     free = [axis for axis in stage.target.axes if axis != "reduce"]
     for seed in range(3):
         trials = full_plan(name, seed)
-        hidden = [t.structure.axes for t in trials if t.name.startswith("hidden shape")]
+        hidden = [t.structure.axes for t in list_hidden(trials)]
         dense = {"N", "D", "H"} if "sparse" in stage.problem.tags else set()
         for axis in free:
             lengths = {axes[axis] for axes in hidden}
@@ -126,7 +138,7 @@ def test_short_shapes_bring_remainders_on_values_that_hide_nothing(name: str) ->
     free = [axis for axis in stage.target.axes if axis not in ("reduce", "nnz")]
     for seed in range(3):
         trials = full_plan(name, seed)
-        hidden = [t for t in trials if t.name.startswith("hidden shape")]
+        hidden = list_hidden(trials)
         sharp = [t for t in hidden if t.family in SHARP]
         telling = [t for t in sharp if t.structure.is_telling and t.family in SHOWING]
         for axis in free:
@@ -147,6 +159,44 @@ def test_every_screening_has_a_wide_shape_and_values_that_are_not_finite(name: s
         assert Family.NONFINITE in families
         sharp = {f for f in SHARP if f in stage.problem.families}
         assert len(families & sharp) >= min(len(sharp), 2)
+
+
+LENGTHS = {"softmax": "N", "softmax_backward": "N", "layernorm": "N", "rmsnorm": "N", "gemm": "K"}
+"""Axes that dense problems reduce."""
+
+
+def long_nonfinite(trials: list[Trial], axis: str) -> list[int]:
+    """The lengths along the axis of trials on values that are not finite, where they are far."""
+    tried = [t.structure.axes[axis] for t in trials if t.family is Family.NONFINITE]
+    return sorted(length for length in tried if length >= FAR)
+
+
+@pytest.mark.parametrize("has_others", [True, False])
+@pytest.mark.parametrize(("name", "axis"), LENGTHS.items())
+def test_every_plan_has_values_that_are_not_finite_on_long_rows(
+    name: str, axis: str, has_others: bool
+) -> None:
+    stage = stage_of(name)
+    for seed in range(6):
+        one = replace(stage, others=stage.others if has_others else (), tried=Tried(seed))
+        rng = np.random.default_rng(seed)
+        for trials in (
+            plan(one, Depth.SCREEN, rng),
+            plan(one, Depth.FULL, rng, shapes=FEW_BUILT, bulk=NO_BULK),
+        ):
+            lengths = long_nonfinite(trials, axis)
+            assert lengths[0] < LONG <= lengths[-1]
+        # An interpreter has one that is LONG, on sharp values.
+        assert long_nonfinite(patient_plan(one, Depth.FULL, rng), axis)
+
+
+def test_a_problem_without_such_values_has_none_on_long_rows() -> None:
+    stage = stage_of("softmax")
+    finite = tuple(f for f in stage.problem.families if f is not Family.NONFINITE)
+    stage = replace(stage, problem=replace(stage.problem, families=finite))
+    trials = plan(stage, Depth.SCREEN, np.random.default_rng(0))
+    assert not on_long_rows(stage, trials, np.random.default_rng(0))
+    assert Family.NONFINITE not in {t.family for t in trials}
 
 
 @pytest.mark.parametrize("name", registry.names())

@@ -24,7 +24,7 @@ from ..checks.checking import run_trials, try_all
 from ..clock.answers import AnsweredShare
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
-from ..truth.trials import FEW_BUILT, NO_BULK, patient_plan, plan, small_trials
+from ..truth.trials import FEW_BUILT, NO_BULK, on_long_rows, patient_plan, plan, small_trials
 from . import cuda_causes, emulated_looks, gpu_tools, sides, triton_causes
 from .cuda_candidate import CudaCandidate
 from .cuda_causes import Failing
@@ -38,7 +38,7 @@ from .verdict_draft import Draft
 _WRONG = (Status.INCORRECT, Status.CRASHED)
 """What is looked at closer."""
 SCREENED = 4
-"""Trials of a screening."""
+"""Trials of a screening, beside those on long rows."""
 FEW = 3
 """Trials in each order but the natural one."""
 _PROFILERS = ThreadPoolExecutor(2, thread_name_prefix="static-profile")
@@ -159,7 +159,8 @@ class MountedInEmulation:
         if protocol.is_quick:
             trials = small_trials(stage, rng)
             asked = [trial for trial in trials if trial.name == stage.target_name]
-            return try_all(side, stage, [*asked, *trials[len(asked) - SCREENED :]], rng)
+            few = [*asked, *trials[len(asked) - SCREENED :], *on_long_rows(stage, trials, rng)]
+            return try_all(side, stage, few, rng)
         if self._made.is_native:
             drawn = plan(stage, protocol, rng, shapes=FEW_BUILT, bulk=NO_BULK)
         else:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -50,8 +50,13 @@ LONG = 1 << 14
 """Shapes with an axis as long as this are few, and dear to an interpreter."""
 FAR = 1 << 12
 """From here on a length is likely to be at an edge of a tile, and few shapes have that edge."""
+BANDS = ((FAR, LONG), (LONG, 1 << 62))
+"""Lengths of an axis along which values that are not finite are tried, one shape in each: of the
+first some have a dozen rows beside it, of the second one to three."""
 ENTRIES = "nnz"
 """The axis that no one draws: it follows from a pattern."""
+ROWS = "M"
+"""The axis along which a row-wise problem computes the same again."""
 FIRST = 4
 """Trials on small shapes before an interpreter is given long ones."""
 SMALL_BYTES = 2 << 20
@@ -148,12 +153,13 @@ def plan(
     if protocol.is_quick:
         count = shapes[Depth.SCREEN]
         quick = _screening(stage, sharp or families, special or families, drawn, count, rng)
-        return [*quick, *asked]
+        return [*quick, *asked, *on_long_rows(stage, quick, rng)]
     trials = [*_on_others(stage, sharp, rng), *asked]
     usual, seen = itertools.cycle(families), _Seen()
     for name, structure in itertools.islice(drawn, shapes[protocol]):
         family = seen.choose_sharp(structure, sharp) or next(usual)
         trials.append(Trial(name, structure, family))
+    trials += on_long_rows(stage, trials, rng)
     trials += _bulky(stage, sharp or families, bulk.get(protocol, 0), rng)
     on_target = [*special, *sharp]
     while len(on_target) < ON_TARGET[protocol] or len(trials) + len(on_target) < LEAST_TRIALS:
@@ -264,6 +270,31 @@ def _screening(
         trials.append(Trial(name, structure, _draw_family([*sharp, *families], rng)))
     trials += [Trial(*shape, next(turns)) for shape in itertools.islice(drawn, shapes - 2)]
     return trials
+
+
+def on_long_rows(stage: Stage, known: Iterable[Trial], rng: np.random.Generator) -> list[Trial]:
+    """Shapes of these trials once more, on values that are not finite: one in each of BANDS along
+    each axis, with few rows, if there is one.
+
+    What a kernel makes of a NaN is a matter of how it shares a row out among threads and pieces,
+    and it shares out long ones alone. All else that is LONG has values that hide nothing.
+    """
+    problem = stage.problem
+    if Family.NONFINITE not in problem.families:
+        return []
+    rows = [ROWS] if problem.is_row_wise else []
+    each = {trial.name: trial for trial in known}.values()
+    few = [t for t in each if all(t.structure.axes[axis] < FAR for axis in rows)]
+    chosen: list[Trial] = []
+    along = [axis for axis in problem.axes if axis not in rows]
+    for axis, (least, most) in itertools.product(along, BANDS):
+        if any(least <= trial.structure.axes[axis] < most for trial in chosen):
+            continue
+        fitting = [trial for trial in few if least <= trial.structure.axes[axis] < most]
+        if fitting:
+            one = fitting[int(rng.integers(len(fitting)))]
+            chosen.append(replace(one, family=Family.NONFINITE))
+    return chosen
 
 
 def small_trials(stage: Stage, rng: np.random.Generator) -> list[Trial]:
