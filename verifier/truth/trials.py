@@ -8,6 +8,7 @@ but here, and every input family the problem declares (verification.md §3.2–3
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -50,9 +51,9 @@ LONG = 1 << 14
 """Shapes with an axis as long as this are few, and dear to an interpreter."""
 FAR = 1 << 12
 """From here on a length is likely to be at an edge of a tile, and few shapes have that edge."""
-BANDS = ((FAR, LONG), (LONG, 1 << 62))
-"""Lengths of an axis along which values that are not finite are tried, one shape in each: of the
-first some have a dozen rows beside it, of the second one to three."""
+BANDS = ((FAR, LONG, 2), (LONG, 1 << 62, 1))
+"""Lengths of an axis along which values that are not finite are tried, and on how many shapes: of
+the first some have a dozen rows beside it, of the second one to three."""
 ENTRIES = "nnz"
 """The axis that no one draws: it follows from a pattern."""
 ROWS = "M"
@@ -273,8 +274,8 @@ def _screening(
 
 
 def on_long_rows(stage: Stage, known: Iterable[Trial], rng: np.random.Generator) -> list[Trial]:
-    """Shapes of these trials once more, on values that are not finite: one in each of BANDS along
-    each axis, with few rows, if there is one.
+    """Shapes of these trials once more, on values that are not finite: some in each of BANDS along
+    each axis, with few rows, if there are any. The first is the one with the most places for them.
 
     What a kernel makes of a NaN is a matter of how it shares a row out among threads and pieces,
     and it shares out long ones alone. All else that is LONG has values that hide nothing.
@@ -287,14 +288,19 @@ def on_long_rows(stage: Stage, known: Iterable[Trial], rng: np.random.Generator)
     few = [t for t in each if all(t.structure.axes[axis] < FAR for axis in rows)]
     chosen: list[Trial] = []
     along = [axis for axis in problem.axes if axis not in rows]
-    for axis, (least, most) in itertools.product(along, BANDS):
-        if any(least <= trial.structure.axes[axis] < most for trial in chosen):
-            continue
+    for axis, (least, most, count) in itertools.product(along, BANDS):
+        left = count - sum(least <= trial.structure.axes[axis] < most for trial in chosen)
         fitting = [trial for trial in few if least <= trial.structure.axes[axis] < most]
-        if fitting:
-            one = fitting[int(rng.integers(len(fitting)))]
-            chosen.append(replace(one, family=Family.NONFINITE))
+        fitting.sort(key=lambda trial: -_count_rows(trial.structure, axis))
+        others = [fitting[at] for at in 1 + rng.permutation(max(0, len(fitting) - 1))]
+        taken = [*fitting[:1], *others][: max(0, left)]
+        chosen += [replace(trial, family=Family.NONFINITE) for trial in taken]
     return chosen
+
+
+def _count_rows(structure: Structure, axis: str) -> int:
+    """Beside an axis."""
+    return math.prod(size for name, size in structure.axes.items() if name not in (axis, ENTRIES))
 
 
 def small_trials(stage: Stage, rng: np.random.Generator) -> list[Trial]:
