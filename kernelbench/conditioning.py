@@ -127,13 +127,15 @@ def count_terms(
 def _change(
     drawn: Arrays, share: float, constants: Collection[str], rng: np.random.Generator
 ) -> Arrays:
-    """The inputs with this share of their elements changed."""
-    return {
-        name: array
-        if name in constants
-        else array * (1.0 + 0.01 * rng.random(array.shape) * (rng.random(array.shape) < share))
-        for name, array in drawn.items()
-    }
+    """The inputs with this share of their elements changed, by up to a hundredth."""
+    changed = {}
+    for name, array in drawn.items():
+        changed[name] = array
+        if name not in constants:
+            # What a number is below the share is as random as a second one would be.
+            lots = rng.random(array.shape)
+            changed[name] = array * np.where(lots < share, 1.0 + lots * (0.01 / share), 1.0)
+    return changed
 
 
 class _TwoLargest:
@@ -144,7 +146,9 @@ class _TwoLargest:
 
     def add(self, found: np.ndarray) -> None:
         """Takes one in; it is changed."""
-        found[~np.isfinite(found)] = 0.0
+        is_finite = np.isfinite(found)
+        if not is_finite.all():
+            found[~is_finite] = 0.0
         np.maximum(self.second, np.minimum(self._first, found), out=self.second)
         np.maximum(self._first, found, out=self._first)
 
