@@ -173,7 +173,14 @@ def plan_campaign(
 
 
 def run_evaluation(
-    task: Task, source: str, language: str, depth: Depth, store: CampaignStore, referee: Referee
+    task: Task,
+    source: str,
+    language: str,
+    depth: Depth,
+    store: CampaignStore,
+    referee: Referee,
+    *,
+    file: Path | None = None,
 ) -> Kept:
     """Evaluates one source, of which only the user knows where it is from, as a campaign of one.
 
@@ -181,6 +188,7 @@ def run_evaluation(
 
     Args:
         task: what the referee was started for.
+        file: where the source was read; what it is called is kept, its folder is not.
 
     Raises:
         UnkeptVerdictError: there is a verdict, and the store failed after it.
@@ -197,7 +205,10 @@ def run_evaluation(
     )
     problem = get(task.problem).for_target(task.target)
     campaign = store.create(first_event(request, problem, task.workload, referee, ""))
-    proposal = Proposal(source, language, family=BY_HAND, knobs={}, operator=EVALUATION)
+    called = _print_name(file) if file else ""
+    proposal = Proposal(
+        source, language, family=BY_HAND, knobs={}, operator=EVALUATION, file=called
+    )
     with store.lease(campaign):
         ledger = Ledger(store, campaign, referee, Progress(store.events(campaign)))
         try:
@@ -209,6 +220,11 @@ def run_evaluation(
             raise UnkeptVerdictError(ledger.heard, fault) from fault
     (entry,) = ledger.progress.entries.values()
     return Kept(campaign, entry)
+
+
+def _print_name(file: Path) -> str:
+    """What the file is called; a name may hold bytes that are no text, and escape sequences."""
+    return "".join(c if c.isprintable() else "?" for c in file.name)
 
 
 def _judge_only(ledger: Ledger, proposal: Proposal, depth: Depth) -> None:

@@ -30,6 +30,8 @@ class Proposal:
     """Names of the catalogue that its Coder says it uses."""
     notes: tuple[str, ...] = ()
     """What whoever read the Coder's reply remarks of it."""
+    file: str = ""
+    """What the user's file is called that it was read from."""
 
 
 @dataclass(frozen=True)

@@ -197,6 +197,7 @@ def _row(campaign: Campaign) -> dict[str, Any]:
     history = campaign.history
     return {
         **documents.campaign_document(history, is_running=campaign.is_running),
+        "file": history.file,
         "started_at": history.started_at,
         "state": campaign.state,
         "is_estimated": history.spending.is_estimated,
@@ -205,18 +206,22 @@ def _row(campaign: Campaign) -> dict[str, Any]:
 
 def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     has_spending = any(row["tokens"] for row in rows)
+    has_files = any(row["file"] for row in rows)
     spent = ("tokens", "usd") if has_spending else ()
-    headings = ("campaign", "problem", "workload", "target", "state", "evaluated", "best")
+    files = ("file",) if has_files else ()
+    headings = ("campaign", "problem", *files, "workload", "target", "state", "evaluated", "best")
     for heading in (*headings, *spent, "began"):
         table.add_column(heading, no_wrap=heading in ("campaign", "began"))
     for row in rows:
         table.add_row(
             row["campaign"],
             row["problem"],
+            *((escape(row["file"]),) if has_files else ()),
             row["workload"],
             row["target"],
             row["state"],
@@ -258,6 +263,7 @@ def _headline(best: dict[str, Any] | None, leader: dict[str, Any] | None) -> str
 
 def _print_campaign(config: Config, campaign: Campaign) -> None:
     from rich import box
+    from rich.markup import escape
     from rich.table import Table
 
     from ..traces.audits import audit_sentence
@@ -282,7 +288,7 @@ def _print_campaign(config: Config, campaign: Campaign) -> None:
             entry.candidate[:10],
             str(verdict.status) if verdict else ("cut off" if entry.cut_off else "proposed"),
             entry.family,
-            entry.operator,
+            escape(entry.how),
             brief(verdict) if verdict else "",
             style=style_of(verdict.status) if verdict else "dim",
         )
@@ -309,7 +315,7 @@ def _print_candidate(config: Config, candidate: Candidate, *, is_full: bool) -> 
     assert entry is not None, "it is of a campaign"
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     common.put(f"{entry.candidate}  #{entry.number}  {entry.family}  {knobs}".rstrip())
-    common.put(f"{entry.operator}; {entry.note}".rstrip("; "))
+    common.put(f"{entry.how}; {entry.note}".rstrip("; "))
     if entry.verdict is not None:
         print_verdict(common.console(config, is_stderr=False), entry.verdict, is_full=is_full)
     if entry.advice is not None:

@@ -165,6 +165,7 @@ def entry_document(entry: Entry) -> dict[str, Any]:
         "language": entry.language,
         "knobs": entry.knobs,
         "operator": entry.operator,
+        "file": entry.file,
         "strategy": entry.strategy,
         "techniques": list(entry.techniques),
         "notes": list(entry.notes),

@@ -95,7 +95,7 @@ def evaluate(
     if own.note or own.fault:
         prose.print(own.note or f"no launch plan could be written: {own.fault}", markup=False)
     try:
-        candidate = _judge(evaluator, own.text, config, prose, record=record)
+        candidate = _judge(evaluator, own.text, file, config, prose, record=record)
     except UnkeptVerdictError as error:
         _print(config, error.verdict, None, as_json=as_json, is_full=every_check)
         raise
@@ -109,7 +109,7 @@ def evaluate(
 
 
 def _judge(
-    evaluator: Evaluator, source: str, config: Config, prose: Console, *, record: bool
+    evaluator: Evaluator, source: str, file: Path, config: Config, prose: Console, *, record: bool
 ) -> Candidate:
     from . import planning
 
@@ -117,7 +117,7 @@ def _judge(
         planning.warn_of_weakness(prose, evaluator.isolation)
         planning.tell_emulated(prose, evaluator.target, evaluator.is_emulated)
         planning.tell_other(prose, config, evaluator.is_emulated)
-        return evaluator.evaluate(source, record=record)
+        return evaluator.evaluate(source, record=record, file=file)
 
 
 def _print(

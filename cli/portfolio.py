@@ -183,7 +183,9 @@ def _judge(
         raise typer.Exit(int(ExitCode.NOT_MET))
     task = tasks.task_for(config, problem, join_representatives(found, by_name), CPU, CPP.name)
     with Store.open(config.home) as store, open_referee(task) as referee:
-        kept = run_evaluation(task, file.read_text(), CPP.name, Depth.FULL, store, referee)
+        kept = run_evaluation(
+            task, file.read_text(), CPP.name, Depth.FULL, store, referee, file=file
+        )
     verdict = kept.entry.verdict
     status = verdict.status if verdict else None
     prose.print(f"{file}: {status}, kept as campaign {kept.campaign}", markup=False)

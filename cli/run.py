@@ -72,7 +72,12 @@ FromOption = Annotated[
     str | None,
     common.option("--from", "Your own kernel to begin from: a file, or ID@best, ID/NUMBER."),
 ]
-ResumeOption = Annotated[str | None, common.option("--resume", "Take up this campaign again.")]
+ResumeOption = Annotated[
+    str | None,
+    common.option(
+        "--resume", "Take up this campaign again; @last is the last one that is no evaluation."
+    ),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan only.")]
 
 

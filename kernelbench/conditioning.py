@@ -15,7 +15,8 @@ once in float32, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, MutableMapping
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -34,6 +35,9 @@ LEAST_AROUND = 64
 """Elements whose losses in float32 are looked at together, at least."""
 FEWER = 4
 """Times as few inputs are changed, until half of the answers stay as they are."""
+CHUNK, KEPT_CHUNKS = 1 << 18, 64
+"""Numbers that are drawn together, and how many of those are kept, a MiB each: as the largest
+hidden shapes take. To draw them took longer than all else."""
 
 
 @np.errstate(all="ignore")
@@ -55,11 +59,11 @@ def measure_conditions(
     """
     exact = {name: array.astype(np.float64) for name, array in inputs.items()}
     values = _answers(oracle, exact)
-    # Of their own: the same inputs have the same scales, whoever asks.
-    rng = np.random.default_rng(0)
+    # From the first on: the same inputs have the same scales, whoever asks.
+    numbers = _Numbers()
     moves = {name: _TwoLargest(value.shape) for name, value in values.items()}
     for _ in range(DRAWS):
-        for name, value in _answers(oracle, _move(exact, rng, constants)).items():
+        for name, value in _answers(oracle, _move(exact, numbers, constants)).items():
             value = np.subtract(value, values[name])
             moves[name].add(np.abs(value, out=value))
     return {
@@ -74,14 +78,20 @@ def measure_conditions(
 
 @np.errstate(all="ignore")
 def count_terms(
-    oracle: Oracle, inputs: Arrays, constants: Collection[str] = ()
+    oracle: Oracle,
+    inputs: Arrays,
+    constants: Collection[str] = (),
+    near: MutableMapping[str, int] | None = None,
 ) -> dict[str, float]:
     """Of how many elements of the inputs an element of each output is made: about, at least 1.
 
     Args:
         inputs: their shapes count, not what they hold, but for constants.
         constants: inputs that are never moved.
+        near: by output, how often FEWER inputs were changed at last for other shapes of the same
+            oracle: there it is looked first, and found in three calls. It is told of these.
     """
+    near = {} if near is None else near
     rng = np.random.default_rng(0)
     # Where logarithms and roots are defined, and nothing is 0.
     drawn = {
@@ -89,23 +99,43 @@ def count_terms(
         for name, array in inputs.items()
     }
     before = _answers(oracle, drawn)
-    found: dict[str, float] = {}
-    share = 1.0
-    largest = sum(array.size for array in inputs.values())
-    while len(found) < len(before) and share * largest >= 1 / FEWER:
-        changed = {
-            name: array
-            if name in constants
-            else array * (1.0 + 0.01 * rng.random(array.shape) * (rng.random(array.shape) < share))
-            for name, array in drawn.items()
+    largest = max(1, sum(array.size for array in inputs.values()))
+    fewest = int(math.log(FEWER * largest, FEWER))
+
+    @cache
+    def stays(times: int) -> dict[str, float]:
+        changed = _change(drawn, FEWER**-times, constants, np.random.default_rng(1 + times))
+        return {
+            name: float(np.mean(value == before[name])) if value.size else 1.0
+            for name, value in _answers(oracle, changed).items()
         }
-        for name, value in _answers(oracle, changed).items():
-            stay = float(np.mean(value == before[name])) if value.size else 1.0
-            if name not in found and stay >= 0.5:
-                # All n stay with a chance of (1 - share)^n; of a single answer no share is known.
-                found[name] = max(1.0, -math.log(min(stay, 0.9)) / share if share < 1 else 1.0)
-        share /= FEWER
-    return {name: found.get(name, float(max(1, largest))) for name in before}
+
+    found: dict[str, float] = {}
+    for name in before:
+        times = min(near.get(name, 0), fewest)
+        while stays(times)[name] < 0.5 and times < fewest:
+            times += 1
+        while times > 0 and stays(times - 1)[name] >= 0.5:
+            times -= 1
+        near[name], stay, share = times, stays(times)[name], FEWER**-times
+        # All n stay with a chance of (1 - share)^n; of a single answer no share is known.
+        counted = -math.log(min(stay, 0.9)) / share if stay >= 0.5 else float(largest)
+        found[name] = max(1.0, counted if times else 1.0)
+    return found
+
+
+def _change(
+    drawn: Arrays, share: float, constants: Collection[str], rng: np.random.Generator
+) -> Arrays:
+    """The inputs with this share of their elements changed, by up to a hundredth."""
+    changed = {}
+    for name, array in drawn.items():
+        changed[name] = array
+        if name not in constants:
+            # What a number is below the share is as random as a second one would be.
+            lots = rng.random(array.shape)
+            changed[name] = array * np.where(lots < share, 1.0 + lots * (0.01 / share), 1.0)
+    return changed
 
 
 class _TwoLargest:
@@ -116,7 +146,9 @@ class _TwoLargest:
 
     def add(self, found: np.ndarray) -> None:
         """Takes one in; it is changed."""
-        found[~np.isfinite(found)] = 0.0
+        is_finite = np.isfinite(found)
+        if not is_finite.all():
+            found[~is_finite] = 0.0
         np.maximum(self.second, np.minimum(self._first, found), out=self.second)
         np.maximum(self._first, found, out=self._first)
 
@@ -125,22 +157,47 @@ def _answers(oracle: Oracle, inputs: Mapping[str, np.ndarray]) -> dict[str, np.n
     return {name: np.asarray(value, np.float64) for name, value in oracle(inputs).items()}
 
 
-def _move(exact: Arrays, rng: np.random.Generator, constants: Collection[str]) -> Arrays:
-    return {
-        name: array if name in constants else array * _near_one(array.shape, rng)
-        for name, array in exact.items()
-    }
+def _move(exact: Arrays, numbers: _Numbers, constants: Collection[str]) -> Arrays:
+    moved = {}
+    for name, array in exact.items():
+        if name in constants:
+            moved[name] = array
+            continue
+        by = array * numbers.take(array.size).reshape(array.shape)
+        by += array
+        moved[name] = by
+    return moved
 
 
-def _near_one(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """1 and u times a number of Cauchy's distribution: two normal ones, one over the other, which
-    are drawn in float32 since that takes a third of the time."""
-    drawn = rng.standard_normal(shape, np.float32)
-    drawn /= rng.standard_normal(shape, np.float32)
+class _Numbers:
+    """u times numbers of Cauchy's distribution: one sequence, and how far it was gone."""
+
+    def __init__(self) -> None:
+        self._at = 0
+
+    def take(self, count: int) -> np.ndarray:
+        """The next ones, in float32."""
+        found, filled = np.empty(count, np.float32), 0
+        while filled < count:
+            chunk, begin = divmod(self._at, CHUNK)
+            part = _draw_chunk(chunk)[begin : begin + count - filled]
+            found[filled : filled + part.size] = part
+            filled += part.size
+            self._at += part.size
+        return found
+
+
+@lru_cache(KEPT_CHUNKS)
+@np.errstate(all="ignore")
+def _draw_chunk(number: int) -> np.ndarray:
+    """Two normal numbers, one over the other, for each; in float32, which takes a third of the
+    time."""
+    rng = np.random.default_rng(number)
+    drawn = rng.standard_normal(CHUNK, np.float32)
+    drawn /= rng.standard_normal(CHUNK, np.float32)
     np.clip(drawn, -FARTHEST, FARTHEST, out=drawn)
-    found = np.multiply(drawn, FLOAT32.roundoff, dtype=np.float64)
-    found += 1.0
-    return found
+    drawn *= np.float32(FLOAT32.roundoff)
+    return drawn
 
 
 def _scale(moved: np.ndarray, lost: np.ndarray, terms: float) -> np.ndarray:

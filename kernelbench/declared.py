@@ -94,13 +94,15 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         known = {**structure.axes, **pattern, **arrays, "structure": structure}
         return _name_each(answer(known), [tensor.name for tensor in outputs])
 
+    near: dict[str, int] = {}
+
     def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
         found = compute(structure, arrays)
         if all(isinstance(each, Expected) for each in found.values()):
             return found
         ask = partial(compute, structure)
         if TERMS not in structure.cache:
-            structure.cache[TERMS] = count_terms(ask, arrays, declared.constants)
+            structure.cache[TERMS] = count_terms(ask, arrays, declared.constants, near)
         terms = structure.cache[TERMS]
         return measure_conditions(ask, arrays, terms, found, declared.constants)
 

@@ -27,7 +27,7 @@ from enum import Enum
 
 import numpy as np
 
-from .edges import LAST_PIECE, MOST_AT_EDGES, draw_edge
+from .edges import LAST_PIECE, MOST_AT_EDGES, POWERS, Edge, draw_edge
 from .tried import BESIDE, LEAST_MIDDLING, LEAST_SHORT, OPTIONS, RESIDUES, SHORT, Odd, Tried
 
 BEYOND_16_BITS = (1 << 16) + 2048
@@ -230,7 +230,7 @@ def _draw_leading(
             lead = min(turned, key=lambda name: remainders[name].long)
         if scale is Scale.EDGE:
             lead = tried.find_fewest_edges(turned)
-            sizes = {lead: min(draw_edge(tried.next_edge(lead), rng), ranges[lead].most)}
+            sizes = {lead: _draw_edge_within(tried.next_edge(lead), ranges[lead].most, rng)}
         else:
             sizes = {lead: _leading(scale, ranges[lead], own[lead], remainders[lead], rng)}
         for name in rng.permutation(np.array([name for name in lengths if name != lead])):
@@ -239,6 +239,13 @@ def _draw_leading(
         for name, length in sizes.items():
             remainders[name].see(length)
         yield sizes
+
+
+def _draw_edge_within(edge: Edge, most: int, rng: np.random.Generator) -> int:
+    """A length at an edge that an axis can have: of a narrower tile where it is short."""
+    widest = max(POWERS[0], (most - LAST_PIECE).bit_length() - 1)
+    edge = edge._replace(power=min(edge.power, widest))
+    return min(draw_edge(edge, rng, min(most, MOST_AT_EDGES + LAST_PIECE)), most)
 
 
 def _leading(

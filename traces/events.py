@@ -98,6 +98,9 @@ class CandidateProposed(Record):
     parents: tuple[str, ...] = ()
     operator: str
     """How it came about: `initial`, `mutate`, `cross over`, `advised`, …"""
+    file: str = ""
+    """What a file that was handed in is called, without its folder; empty: there was none, or it
+    was not kept yet."""
     strategy: str = ""
     """What makes it fast or, where it changes another, what the change does: its Coder's claim."""
     techniques: tuple[str, ...] = ()

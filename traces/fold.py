@@ -104,6 +104,8 @@ class Entry:
     note: str
     """What is told of it, in one line."""
     at: float
+    file: str = ""
+    """What a file that was handed in is called."""
     place: Place = NOWHERE
     """Where in the workflow it was proposed."""
     verdicts: tuple[Verdict, ...] = ()
@@ -122,6 +124,11 @@ class Entry:
     def verdict(self) -> Verdict | None:
         """The verdict that counts, see `most_thorough`."""
         return most_thorough(self.verdicts)
+
+    @property
+    def how(self) -> str:
+        """How it came about and of which file, for people."""
+        return f"{self.operator} of {self.file}" if self.file else self.operator
 
 
 E = TypeVar("E", bound=Entry)
@@ -346,6 +353,7 @@ def entry_of(kind: type[E], proposed: CandidateProposed, at: float) -> E:
         notes=proposed.notes,
         note=proposed.said,
         at=at,
+        file=proposed.file,
         place=proposed.place,
     )
 

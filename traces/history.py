@@ -53,6 +53,11 @@ class History(Fold[Entry]):
         return self.entries[self.champion] if self.champion else None
 
     @property
+    def file(self) -> str:
+        """What the file is called whose evaluation this is; empty where nobody can say."""
+        return next((e.file for e in self.entries.values() if self.started.is_evaluation), "")
+
+    @property
     def leader(self) -> Entry | None:
         """The candidate with the shortest modelled time where nothing can be timed.
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from .store import Store
 
 
+LAST = "@last"
+"""The newest campaign of a home."""
 BEST = "@best"
 """The champion of a campaign."""
 
@@ -40,7 +42,7 @@ def parse(text: str) -> Name:
         UsageError: a part is empty.
     """
     if text == BEST:
-        return Name("@last", BEST)
+        return Name(LAST, BEST)
     if text.endswith(BEST):
         campaign, candidate = text.removesuffix(BEST).removesuffix("/"), BEST
     elif "/" in text:

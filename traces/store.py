@@ -29,6 +29,7 @@ from .database import FILE_NAME, connect_reader, connect_writer
 from .events import CampaignStarted, Event, Payload, payload_adapter
 from .faults import storage_faults
 from .history import derive, find_candidate, the_only
+from .names import LAST
 
 _ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
 """What an id may look like where it becomes the name of a file."""
@@ -183,7 +184,7 @@ class Store:
             UsageError: several match; the hint lists them.
         """
         known = self.campaigns()
-        if text == "@last":
+        if text == LAST:
             if not known:
                 raise UnknownNameError(
                     f"there is no campaign in {self.home}",

@@ -109,23 +109,27 @@ class Evaluator:
         """The source as a candidate: CUDA with host code of its own gets its launch plan."""
         return take_own(OwnKernel(text, self.language), registry.get(self.task.problem))
 
-    def evaluate(self, source: str | Path, *, record: bool = False) -> Candidate:
+    def evaluate(
+        self, source: str | Path, *, record: bool = False, file: Path | None = None
+    ) -> Candidate:
         """Verifies and times a source. A bad kernel is a verdict and never an exception.
 
         Args:
             source: The text of one source file, or its path.
             record: 300 trials instead of 30.
+            file: Where a text was read: what the file is called is kept with it.
 
         Raises:
             UnkeptVerdictError: it has a verdict, which its home took no more.
         """
+        file = source if isinstance(source, Path) else file
         text = read_source_file(source) if isinstance(source, Path) else source
         text = self.take(text).text
         protocol = Depth.RECORD if record else Depth.FULL
         referee = self._require_open()
         if self._store is not None:
             store, language = self._store, self.language
-            kept = run_evaluation(self.task, text, language, protocol, store, referee)
+            kept = run_evaluation(self.task, text, language, protocol, store, referee, file=file)
             return self._make_candidate(text, kept.entry.verdict, store.home, kept)
         order = Order(source=text, language=self.language, protocol=protocol)
         return self._make_candidate(text, referee.evaluate(order))

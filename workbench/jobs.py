@@ -23,7 +23,7 @@ from ..agents.stop import Stop
 from ..agents.workflows import admission
 from ..agents.workflows.workflow import find_workflow
 from ..config import Config
-from ..errors import UsageError
+from ..errors import UnknownNameError, UsageError
 from ..kernelbench import registry
 from ..kernelbench.languages import language_of, list_names
 from ..kernelbench.packs import Axes
@@ -35,6 +35,7 @@ from ..running import (
     resume_campaign,
     run_campaign,
 )
+from ..traces import names
 from ..traces.events import CampaignStarted, Event
 from ..traces.options import Options
 from ..traces.store import Store
@@ -76,6 +77,7 @@ class Resume:
 
     config: Config
     name: str
+    """An id, a unique part of it, or `@last`: the newest campaign that is no evaluation."""
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -241,7 +243,7 @@ def _share_a_form(one: str, other: str) -> bool:
 
 def _settle_replay(job: Fresh, store: Store) -> Settled:
     """A replay takes everything but its limits from what was recorded."""
-    campaign = store.resolve(job.config.model.removeprefix(replay.PREFIX))
+    campaign = _find_searched(store, job.config.model.removeprefix(replay.PREFIX))
     recording = recording_of(store, campaign)
     tasks.add_problems(job.config)
     problem = tasks.name_problem(job.config, job.problem)
@@ -257,8 +259,27 @@ def _settle_replay(job: Fresh, store: Store) -> Settled:
     return Settled(task, request, None, dict(request.limits), note)
 
 
+def _find_searched(store: Store, name: str) -> str:
+    """The campaign of this name; `@last` is the newest that searched, whatever was evaluated since.
+
+    Raises:
+        UnknownNameError: there is none such.
+    """
+    newest = store.resolve(name)
+    if name != names.LAST:
+        return newest
+    searched = [c for c, started in store.starts() if not started.is_evaluation]
+    if not searched:
+        raise UnknownNameError(
+            f"'{name}' names no campaign that could go on or be replayed: {store.home} holds "
+            f"evaluations of single files alone, at last {newest}",
+            hint="`kernelwright run PROBLEM` begins a search",
+        )
+    return searched[-1]
+
+
 def _settle_resumed(job: Resume, store: Store) -> Settled:
-    campaign = store.resolve(job.name)
+    campaign = _find_searched(store, job.name)
     progress = Progress(store.events(campaign))
     started = progress.started
     admission.check_searched(campaign, started)

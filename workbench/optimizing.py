@@ -106,7 +106,8 @@ def resume(
         campaign = kernelwright.resume(campaign, max_time=120)
 
     Args:
-        campaign: As it was given, or its name in the home.
+        campaign: As it was given, or its name in the home; `@last` is the newest that searched,
+            whatever was evaluated since.
         settings: `home` and those of every run, as for `optimize`. A limit replaces the one that
             the campaign had, and what was spent counts; the campaign keeps everything else.
 

@@ -136,6 +136,7 @@ class Ledger:
                 strategy=proposal.strategy,
                 techniques=proposal.techniques,
                 notes=proposal.notes,
+                file=proposal.file,
                 place=place,
             )
         )

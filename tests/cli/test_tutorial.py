@@ -17,7 +17,7 @@ from kernelwright.workbench.home import Home
 from .conftest import environment
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-operator.md"
-SECTION = "## From an empty folder\n"
+EMPTY, MODULE = "## From an empty folder\n", "## From a PyTorch module\n"
 SHELL = "bash"
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 _NAME = re.compile(r"`([\w.]+\.\w+)`[^`]*$")
@@ -92,11 +92,11 @@ class Reader:
         assert ran.returncode == 0, ran.stderr
 
 
-def parts() -> list[str]:
-    """The section, cut at its headings."""
+def parts(section: str) -> list[str]:
+    """A section, cut at its headings."""
     page = PAGE.read_text("utf-8")
-    assert page.count(SECTION) == 1
-    return page.partition(SECTION)[2].partition("\n## ")[0].split("\n### ")
+    assert page.count(section) == 1
+    return page.partition(section)[2].partition("\n## ")[0].split("\n### ")
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Read
     """Has followed the first part."""
     skip_for_want_of_one(no_jail())
     found = Reader(tmp_path_factory.mktemp("tutorial"), shared_cache)
-    lines = found.follow(parts()[0])
+    lines = found.follow(parts(EMPTY)[0])
     assert len(lines) == COMMANDS
     assert all(line.startswith("kernelwright ") for line in lines)
     return found
@@ -115,8 +115,22 @@ def test_from_an_empty_folder_to_an_exported_kernel(reader: Reader) -> None:
 
 
 def test_cuda_as_it_is_published(reader: Reader) -> None:
-    assert reader.follow(parts()[1])
+    assert reader.follow(parts(EMPTY)[1])
     (judged,) = reader.home["@last"].candidates
     assert judged.status is Status.SCREENED
     assert judged.verdict is not None
     assert judged.verdict.emulated
+
+
+def test_a_pytorch_module_as_it_stands(tmp_path: Path, shared_cache: Path) -> None:
+    skip_for_want_of_one(no_jail())
+    reader = Reader(tmp_path, shared_cache)
+    (part,) = parts(MODULE)
+    assert [line.split()[1] for line in reader.follow(part)] == ["problems", "eval", "export"]
+    judged = reader.home["@last"]
+    assert judged.history.file == "norm_relu.cpp"
+    assert judged.champion is not None
+    assert judged.champion.verdict is not None
+    assert judged.champion.verdict.measurement is not None
+    assert "torch.compile" in judged.champion.verdict.measurement.speedup
+    reader.assert_exported("norm_relu")

@@ -7,7 +7,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from kernelwright.kernelbench.conditioning import count_terms, measure_conditions
+from kernelwright.kernelbench.conditioning import (
+    CHUNK,
+    FARTHEST,
+    KEPT_CHUNKS,
+    _Numbers,
+    count_terms,
+    measure_conditions,
+)
 from kernelwright.kernelbench.dtypes import FLOAT32
 from kernelwright.kernelbench.problem import STRICT_FP32, Expected, Family
 from kernelwright.verifier.truth import gates
@@ -100,6 +107,41 @@ def test_the_terms_of_a_single_answer_are_counted_roughly() -> None:
     inputs = drawn(2)
     counted = count_terms(lambda of: {"y": of["a"].sum()}, inputs)["y"]
     assert inputs["a"].size / 16 <= counted <= inputs["a"].size * 16
+
+
+@pytest.mark.parametrize("oracle", [product, softmax, above_one])
+def test_where_they_were_found_before_they_are_found_in_four_calls(
+    oracle: Function,
+) -> None:
+    calls = 0
+
+    def counting(of: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        nonlocal calls
+        calls += 1
+        return oracle(of)
+
+    near: dict[str, int] = {}
+    # Other data of the same shapes: only those count.
+    first = count_terms(counting, drawn(1), near=near)
+    alone, calls = calls, 0
+    assert count_terms(counting, drawn(2), near=near) == first
+    assert calls <= min(4, alone)
+    # A wrong place to begin costs calls, and changes no answer.
+    for wrong in (0, 2, 40):
+        assert count_terms(oracle, drawn(2), near={"y": wrong}) == first
+
+
+def test_moves_are_one_sequence_of_finite_numbers_of_cauchy() -> None:
+    whole, parts = _Numbers(), _Numbers()
+    sizes = (7, CHUNK - 3, 2 * CHUNK, 1, 0)
+    found = whole.take(sum(sizes))
+    assert np.array_equal(found, np.concatenate([parts.take(size) for size in sizes]))
+    assert np.isfinite(_Numbers().take(KEPT_CHUNKS * CHUNK)).all()
+    # Half of them lie within 1, and a quarter beyond tan(3/8 pi).
+    sizes_of = np.abs(found / FLOAT32.roundoff)
+    assert np.mean(sizes_of < 1) == pytest.approx(0.5, abs=0.005)
+    assert np.mean(sizes_of > 2.414) == pytest.approx(0.25, abs=0.005)
+    assert sizes_of.max() <= FARTHEST
 
 
 def test_scales_are_the_sums_of_the_terms() -> None:

@@ -109,6 +109,17 @@ def test_each_pair_of_axes_is_broad_in_turn_and_square_now_and_then(names: tuple
         assert len({s[pair[0]] % LANES for s in long}) >= LANES - 2
 
 
+@pytest.mark.parametrize("most", [700, 3969])
+def test_a_short_axis_has_edges_that_it_can_have(most: int) -> None:
+    sizes = draw_sizes({"M": Range(most=most)}, {"M": 300}, np.random.default_rng(1))
+    lengths = [shape["M"] for shape in itertools.islice(sizes, SHAPES)]
+    assert max(lengths) <= most
+    # Six of each 29 shapes are at an edge, and the end of the axis is none.
+    assert lengths.count(most) <= SHAPES // 20
+    behind = [length for length in lengths if length > 127 and (length + 1) % 128 <= 1 + LAST_PIECE]
+    assert len(behind) >= SHAPES // 6
+
+
 @pytest.mark.parametrize("names", AXES[1:])
 @pytest.mark.parametrize("seed", range(3))
 def test_every_axis_has_every_remainder_modulo_odd_numbers(

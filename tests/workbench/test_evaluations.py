@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 import errno
+import json
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from markupsafe import escape
 
 import kernelwright as kw
 from kernelwright.agents.books.past import Past, find_past
 from kernelwright.agents.books.progress import Progress
 from kernelwright.audit import list_lacks
+from kernelwright.cli import main
 from kernelwright.cli.summary import winner_lines
 from kernelwright.config import resolve
-from kernelwright.errors import ExitCode, StorageError, StorageRefusedError, UsageError
+from kernelwright.errors import (
+    ExitCode,
+    StorageError,
+    StorageRefusedError,
+    UnknownNameError,
+    UsageError,
+)
 from kernelwright.kernelbench import registry
 from kernelwright.running import UnkeptVerdictError, resume_campaign, run_evaluation
 from kernelwright.tests.agents.played import PlayedReferee
 from kernelwright.tests.agents.spoken import Reader, kernel
-from kernelwright.traces.events import CampaignFinished, EvaluationFinished, Event, Payload
+from kernelwright.traces.events import (
+    CampaignFinished,
+    CandidateProposed,
+    EvaluationFinished,
+    Event,
+    Payload,
+    payload_adapter,
+)
 from kernelwright.traces.outcome import find_pace
 from kernelwright.traces.records import Depth, Status, Verdict, candidate_id
 from kernelwright.traces.report import render_report
@@ -32,13 +48,20 @@ from kernelwright.workbench.jobs import Fresh, Resume, make_ready
 RIGHT, WRONG = kernel(3), kernel(3, fault="INCORRECT")
 
 
-def evaluate(home: Path, source: str, depth: Depth = Depth.FULL, **more: PlayedReferee) -> str:
+def evaluate(
+    home: Path,
+    source: str,
+    depth: Depth = Depth.FULL,
+    *,
+    referee: PlayedReferee | None = None,
+    file: Path | None = None,
+) -> str:
     """With a referee that looks at nothing but the words of a source."""
     config = resolve({"home": home, "target": "cpu"}, environ={}).config
     task = tasks.make_task(config, "softmax", "tiny", None, "cpu", "cpp")
     with Store.open(home) as store:
-        referee = more.get("referee") or Reader()
-        return run_evaluation(task, source, "cpp", depth, store, referee).campaign
+        asked = (task, source, "cpp", depth, store, referee or Reader())
+        return run_evaluation(*asked, file=file).campaign
 
 
 def test_a_right_kernel_is_the_champion_of_a_campaign_of_one(tmp_path: Path) -> None:
@@ -98,6 +121,43 @@ def test_viewer_and_report_show_it(tmp_path: Path) -> None:
             assert "--resume" not in answer.text
 
 
+def test_what_the_file_is_called_is_kept_and_where_it_lies_is_not(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Rich would take [red] for a colour, JSON half a character for none, a terminal ESC for a code.
+    file = tmp_path / "of_somebody" / "mine[red]\x1b\udcff<b>.cpp"
+    called = "mine[red]??<b>.cpp"
+    campaign, unnamed = evaluate(tmp_path, RIGHT, file=file), evaluate(tmp_path, WRONG)
+    with Store.open(tmp_path, read_only=True) as store:
+        events = [event.model_dump_json() for event in store.events(campaign)]
+        page = render_report(store, campaign)
+    assert not any("of_somebody" in text for text in (*events, page))
+    assert page.count(str(escape(called))) >= 2
+    found = kw.campaign(campaign, home=tmp_path)
+    assert (found.history.file, kw.campaign(unnamed, home=tmp_path).history.file) == (called, "")
+    for command in (["list"], ["show", campaign], ["show", f"{campaign}/1"]):
+        told = []
+        for more in ([], ["--json"]):
+            assert main([*command, "--home", str(tmp_path), *more]) == 0
+            told.append(capsys.readouterr().out)
+        text, document = told
+        assert "".join(called.split()) in "".join(text.split())
+        assert json.dumps(called) in document
+    with TestClient(create_app(tmp_path), base_url="http://127.0.0.1:8765") as client:
+        for path in ("/", "/?q=MINE", f"/c/{campaign}", f"/c/{campaign}/{found[1].id}"):
+            assert str(escape(called)) in client.get(path).text, path
+        assert client.get(f"/api/c/{campaign}").json()["file"] == called
+
+
+def test_a_record_from_before_files_were_kept_is_read(tmp_path: Path) -> None:
+    campaign = evaluate(tmp_path, RIGHT, file=Path("mine.cpp"))
+    proposed = kw.campaign(campaign, home=tmp_path).events[1].payload.model_dump()
+    assert proposed.pop("file") == "mine.cpp"
+    earlier = payload_adapter.validate_python(proposed)
+    assert isinstance(earlier, CandidateProposed)
+    assert (earlier.file, earlier.operator) == ("", "eval")
+
+
 def test_nothing_goes_on_with_it_and_nothing_replays_it(tmp_path: Path) -> None:
     campaign = evaluate(tmp_path, RIGHT)
     config = resolve({"home": tmp_path, "target": "cpu"}, environ={}).config
@@ -112,6 +172,29 @@ def test_nothing_goes_on_with_it_and_nothing_replays_it(tmp_path: Path) -> None:
     with Store.open(tmp_path) as store, pytest.raises(UsageError, match="nothing was searched"):
         resume_campaign(campaign, store, Reader())
     assert kw.campaign(home=tmp_path).state == "finished (evaluated)"
+
+
+def test_last_is_the_last_search_where_one_goes_on_or_is_replayed(tmp_path: Path) -> None:
+    config = resolve({"home": tmp_path, "target": "cpu"}, environ={}).config
+    replayed = resolve({"home": tmp_path, "target": "cpu", "model": "replay:@last"}, environ={})
+    jobs = (Resume(config, "@last"), Fresh(replayed.config, "softmax", workload="tiny"))
+    only = evaluate(tmp_path, RIGHT)
+    for job in jobs:
+        refusal = pytest.raises(UnknownNameError, match=f"evaluations .* alone, at last {only}")
+        with refusal as refused, make_ready(job):
+            pass
+        assert "kernelwright run PROBLEM" in refused.value.hint
+    limits = {"evaluations": 1.0}
+    with make_ready(Fresh(config, "softmax", workload="tiny", limits=limits)) as ready:
+        searched = ready.run(Reader()).campaign
+    newest = evaluate(tmp_path, WRONG)
+    for job in jobs:
+        with make_ready(job) as ready:
+            assert searched in ready.settled.note
+    with make_ready(Resume(config, "@last", {"evaluations": 3.0})) as ready:
+        assert ready.run(Reader()).campaign == searched
+    # Everybody who only reads is told of the newest of all.
+    assert kw.campaign(home=tmp_path).id == newest
 
 
 def test_a_search_begins_without_it(tmp_path: Path) -> None:

@@ -158,6 +158,7 @@ def summary(history: History, *, is_running: bool) -> dict[str, Any]:
         "seq": history.last_seq,
         "problem": history.started.problem,
         "workload": history.started.workload,
+        "file": history.file or None,
         "target": history.started.target,
         "state": row.state.word,
         "started_at": history.started_at,

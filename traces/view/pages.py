@@ -148,7 +148,8 @@ def search(rows: list[CampaignRow], text: str) -> list[CampaignRow]:
 def _search_text(row: CampaignRow) -> str:
     started = row.history.started
     parts = (row.id, started.problem, started.workload, started.target, started.language)
-    return " ".join((*parts, started.model, started.workflow, row.state.word)).casefold()
+    made = (started.model, started.workflow, row.history.file, row.state.word)
+    return " ".join((*parts, *made)).casefold()
 
 
 def funnel(history: History) -> list[FunnelStep]:
