@@ -28,7 +28,7 @@ from ..errors import UsageError
 from .problem import PLAIN, STRICT_FP32, Family, Tensor, Workload
 from .sizes import ALONG_Y, Range
 from .sparse import INDICES, INDPTR
-from .standins import STAND_INS
+from .standins import STAND_INS, read_law
 from .terms import names_in
 
 NAME = "PROBLEM"
@@ -69,9 +69,10 @@ class Declaration(BaseModel):
     held: str = ""
     """Elements that an answer needs at once beside inputs and outputs (scores of an attention), as
     a formula of axes: hidden shapes have no more of them than memory has room for."""
-    workloads: dict[KINDS, dict[str, dict[str, Any]]]
+    workloads: dict[KINDS, dict[str, str | dict[str, Any]]]
     """Kind → name → axes by name, `note`, and for a pattern `graph` (the name of a stand-in) or
-    `pattern` (a law and its arguments)."""
+    `pattern` (a law of standins.py, as `hub 2000`, or a law and its arguments), whose own note
+    comes first. The note alone where the name is the sizes, as `4096x1024`."""
     families: str = ""
     """Beside PLAIN: `large nonfinite -constant`."""
     nrmse: float = STRICT_FP32.nrmse
@@ -106,6 +107,12 @@ class Declaration(BaseModel):
                     "own where they would not do"
                 )
         return words
+
+    @model_validator(mode="after")
+    def _has_known_workloads(self) -> Declaration:
+        """Each can be read."""
+        assert self.all_workloads is not None
+        return self
 
     @model_validator(mode="after")
     def _has_axes_for_all(self) -> Declaration:
@@ -168,7 +175,7 @@ class Declaration(BaseModel):
     def all_workloads(self) -> tuple[Workload, ...]:
         """The first realistic one is the default."""
         return tuple(
-            _workload(kind, name, given)
+            _workload(kind, name, given, tuple(self.axes))
             for kind, group in self.workloads.items()
             for name, given in group.items()
         )
@@ -195,11 +202,36 @@ def _tensor(name: str, text: str) -> Tensor:
     return Tensor(name=name, dtype=found["dtype"], shape=shape, meaning=found["meaning"] or "")
 
 
-def _workload(kind: str, name: str, given: dict[str, Any]) -> Workload:
-    more = dict(given)
+def _workload(
+    kind: str, name: str, given: str | dict[str, Any], names: tuple[str, ...]
+) -> Workload:
+    """Raises ValueError where it is said of sizes or patterns that nobody knows."""
+    more: dict[str, Any] = {}
+    more |= {**_sizes(name, names), "note": given} if isinstance(given, str) else given
     graph, law, note = (more.pop(key, None) for key in ("graph", "pattern", "note"))
-    generator = STAND_INS[graph].generator if graph else law or {}
-    return Workload(name=name, kind=kind, axes=more, generator=generator, note=note or "")
+    generator, known = law or {}, ""
+    if graph is not None:
+        if graph not in STAND_INS:
+            raise ValueError(
+                f"the workload '{name}' names the graph '{graph}', which nobody knows: those of "
+                "kernelbench/standins.py can be named"
+            )
+        generator, known = STAND_INS[graph].generator, STAND_INS[graph].note
+    elif isinstance(law, str):
+        generator, known = read_law(law)
+    told = ", ".join(filter(None, (known, note)))
+    return Workload(name=name, kind=kind, axes=more, generator=generator, note=told)
+
+
+def _sizes(name: str, axes: tuple[str, ...]) -> dict[str, int]:
+    """The sizes that a workload is called by."""
+    sizes = name.split("x")
+    if len(sizes) != len(axes) or not all(size.isdigit() for size in sizes):
+        raise ValueError(
+            f"the workload '{name}' has a note alone, and its name is not the sizes "
+            f"{'x'.join(axes)}: call it so, or give the sizes by axis beside the note"
+        )
+    return dict(zip(axes, map(int, sizes), strict=True))
 
 
 def read_declaration(text: str, place: str) -> Declaration:

@@ -30,17 +30,13 @@ PROBLEM = {
     "flops": "14 * M * N",
     "workloads": {
         "realistic": {
-            "1024x3072": {
-                "M": 1024,
-                "N": 3072,
-                "note": "the inner layer of a small transformer, 1024 tokens",
-            },
-            "512x8192": {"M": 512, "N": 8192, "note": "a wider inner layer"},
+            "1024x3072": "the inner layer of a small transformer, 1024 tokens",
+            "512x8192": "a wider inner layer",
         },
         "tiny": {"tiny": {"M": 64, "N": 200}},
         "adversarial": {
-            "4099x33": {"M": 4099, "N": 33, "note": "short rows with an odd tail"},
-            "1x100003": {"M": 1, "N": 100_003, "note": "one row of prime length"},
+            "4099x33": "short rows with an odd tail",
+            "1x100003": "one row of prime length",
         },
     },
     "families": "large nonfinite",

@@ -30,27 +30,13 @@ PROBLEM = {
     "flops": "5 * nnz * H",
     "workloads": {
         "realistic": {
-            "enron-4": {
-                "H": 4,
-                "graph": "email-Enron",
-                "note": "statistics of email-Enron, four heads",
-            },
-            "caida-8": {"H": 8, "graph": "as-caida", "note": "a few huge hubs"},
+            "enron-4": {"H": 4, "graph": "email-Enron", "note": "four heads"},
+            "caida-8": {"H": 8, "graph": "as-caida"},
         },
-        "tiny": {
-            "tiny": {"H": 4, "pattern": {"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}}
-        },
+        "tiny": {"tiny": {"H": 4, "pattern": "uneven 1000"}},
         "adversarial": {
-            "hub-3": {
-                "H": 3,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "one full row, 40 % empty rows, three heads",
-            },
-            "hub-1": {
-                "H": 1,
-                "pattern": {"law": "hub", "n": 5000, "nnz": 20_000},
-                "note": "the same, one head",
-            },
+            "hub-3": {"H": 3, "pattern": "hub 2000", "note": "three heads"},
+            "hub-1": {"H": 1, "pattern": "hub 5000", "note": "one head"},
         },
     },
     "families": "denormal large nonfinite",

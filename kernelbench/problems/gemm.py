@@ -33,27 +33,12 @@ PROBLEM = {
     "workloads": {
         "realistic": {
             "512": {"M": 512, "N": 512, "K": 512},
-            "1024x256x768": {
-                "M": 1024,
-                "N": 256,
-                "K": 768,
-                "note": "a projection of a small transformer",
-            },
+            "1024x256x768": "a projection of a small transformer",
         },
         "tiny": {"tiny": {"M": 64, "N": 64, "K": 64}},
         "adversarial": {
-            "129x65x257": {
-                "M": 129,
-                "N": 65,
-                "K": 257,
-                "note": "one more than tile sizes, a prime depth",
-            },
-            "1x1000x2048": {
-                "M": 1,
-                "N": 1000,
-                "K": 2048,
-                "note": "a single row: bound by memory",
-            },
+            "129x65x257": "one more than tile sizes, a prime depth",
+            "1x1000x2048": "a single row: bound by memory",
         },
     },
     "families": "denormal large nonfinite exact probe",

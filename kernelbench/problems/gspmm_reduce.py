@@ -46,35 +46,14 @@ PROBLEM = {
                 "N": 64,
                 "reduce": 0,
                 "graph": "pubmed",
-                "note": "statistics of the pubmed citation graph, pooled by the maximum",
+                "note": "pooled by the maximum",
             },
-            "pubmed-mean": {
-                "N": 64,
-                "reduce": 1,
-                "graph": "pubmed",
-                "note": "the same, pooled by the mean",
-            },
+            "pubmed-mean": {"N": 64, "reduce": 1, "graph": "pubmed", "note": "pooled by the mean"},
         },
-        "tiny": {
-            "tiny": {
-                "N": 32,
-                "reduce": 0,
-                "pattern": {"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0},
-            }
-        },
+        "tiny": {"tiny": {"N": 32, "reduce": 0, "pattern": "uneven 1000"}},
         "adversarial": {
-            "hub-max-33": {
-                "N": 33,
-                "reduce": 0,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "one full row, 40 % empty rows, an odd width",
-            },
-            "hub-mean-33": {
-                "N": 33,
-                "reduce": 1,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "the same, by the mean",
-            },
+            "hub-max-33": {"N": 33, "reduce": 0, "pattern": "hub 2000", "note": "an odd width"},
+            "hub-mean-33": {"N": 33, "reduce": 1, "pattern": "hub 2000", "note": "by the mean"},
         },
     },
     "families": "denormal large nonfinite exact probe",

@@ -28,13 +28,13 @@ PROBLEM = {
     "flops": "4 * M * N",
     "workloads": {
         "realistic": {
-            "1024x4096": {"M": 1024, "N": 4096, "note": "1024 tokens of a model 4096 wide"},
-            "8192x768": {"M": 8192, "N": 768, "note": "many short rows"},
+            "1024x4096": "1024 tokens of a model 4096 wide",
+            "8192x768": "many short rows",
         },
         "tiny": {"tiny": {"M": 64, "N": 200}},
         "adversarial": {
-            "4099x33": {"M": 4099, "N": 33, "note": "short rows with an odd tail"},
-            "3x16383": {"M": 3, "N": 16383, "note": "fewer rows than most machines have cores"},
+            "4099x33": "short rows with an odd tail",
+            "3x16383": "fewer rows than most machines have cores",
         },
     },
     "families": "large nonfinite",

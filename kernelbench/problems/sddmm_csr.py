@@ -37,27 +37,11 @@ PROBLEM = {
     "flops": "2 * nnz * D",
     "workloads": {
         "realistic": {
-            "enron-64": {
-                "D": 64,
-                "graph": "email-Enron",
-                "note": "statistics of email-Enron: uneven rows",
-            },
-            "pubmed-128": {
-                "D": 128,
-                "graph": "pubmed",
-                "note": "statistics of the pubmed citation graph, 128 features",
-            },
+            "enron-64": {"D": 64, "graph": "email-Enron"},
+            "pubmed-128": {"D": 128, "graph": "pubmed", "note": "128 features"},
         },
-        "tiny": {
-            "tiny": {"D": 32, "pattern": {"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}}
-        },
-        "adversarial": {
-            "hub-33": {
-                "D": 33,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "one full row, 40 % empty rows, an odd depth",
-            },
-        },
+        "tiny": {"tiny": {"D": 32, "pattern": "uneven 1000"}},
+        "adversarial": {"hub-33": {"D": 33, "pattern": "hub 2000", "note": "an odd depth"}},
     },
     "families": "denormal large nonfinite exact probe",
     "accuracy": "n = D, s = sum over d of the magnitudes of the products. One float32 running sum "

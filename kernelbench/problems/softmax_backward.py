@@ -33,17 +33,13 @@ PROBLEM = {
     "flops": "4 * M * N",
     "workloads": {
         "realistic": {
-            "4096x1024": {
-                "M": 4096,
-                "N": 1024,
-                "note": "attention scores of 4096 queries over 1024 keys",
-            },
-            "512x16384": {"M": 512, "N": 16384, "note": "long rows, as over a vocabulary"},
+            "4096x1024": "attention scores of 4096 queries over 1024 keys",
+            "512x16384": "long rows, as over a vocabulary",
         },
         "tiny": {"tiny": {"M": 64, "N": 200}},
         "adversarial": {
-            "4099x33": {"M": 4099, "N": 33, "note": "short rows with an odd tail"},
-            "3x16381": {"M": 3, "N": 16381, "note": "fewer rows than most machines have cores"},
+            "4099x33": "short rows with an odd tail",
+            "3x16381": "fewer rows than most machines have cores",
         },
     },
     # Of a constant gradient nothing is left but rounding errors.

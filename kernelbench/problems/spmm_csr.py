@@ -34,32 +34,14 @@ PROBLEM = {
     "flops": "2 * nnz * N",
     "workloads": {
         "realistic": {
-            "pubmed-128": {
-                "N": 128,
-                "graph": "pubmed",
-                "note": "statistics of the pubmed citation graph, 128 features",
-            },
-            "enron-33": {
-                "N": 33,
-                "graph": "email-Enron",
-                "note": "uneven rows and an odd width",
-            },
-            "caida-64": {"N": 64, "graph": "as-caida", "note": "a few huge hubs"},
+            "pubmed-128": {"N": 128, "graph": "pubmed", "note": "128 features"},
+            "enron-33": {"N": 33, "graph": "email-Enron", "note": "an odd width"},
+            "caida-64": {"N": 64, "graph": "as-caida"},
         },
-        "tiny": {
-            "tiny": {"N": 32, "pattern": {"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}}
-        },
+        "tiny": {"tiny": {"N": 32, "pattern": "uneven 1000"}},
         "adversarial": {
-            "hub-33": {
-                "N": 33,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "one full row, 40 % empty rows, an odd width",
-            },
-            "rmat-12": {
-                "N": 100,
-                "pattern": {"law": "rmat", "scale": 12, "edge_factor": 16},
-                "note": "a third of the rows empty, the top hundredth hold a third of the entries",
-            },
+            "hub-33": {"N": 33, "pattern": "hub 2000", "note": "an odd width"},
+            "rmat-12": {"N": 100, "pattern": "rmat 12"},
         },
     },
     "families": "denormal large nonfinite exact probe",

@@ -28,23 +28,11 @@ PROBLEM = {
     "flops": "2 * nnz",
     "workloads": {
         "realistic": {
-            "amazon0302": {"graph": "amazon0302", "note": "1.2 M entries in near-regular rows"},
-            "Epinions": {
-                "graph": "soc-Epinions1",
-                "note": "uneven rows: half a million entries, coefficient of variation 3.9",
-            },
+            "amazon0302": {"graph": "amazon0302"},
+            "Epinions": {"graph": "soc-Epinions1"},
         },
-        "tiny": {"tiny": {"pattern": {"law": "degree", "rows": 2000, "nnz": 12_000, "cv": 2.0}}},
-        "adversarial": {
-            "hub": {
-                "pattern": {"law": "hub", "n": 20_000, "nnz": 80_000},
-                "note": "one full row, 40 % empty rows",
-            },
-            "rmat-14": {
-                "pattern": {"law": "rmat", "scale": 14, "edge_factor": 16},
-                "note": "a third of the rows empty, the top hundredth hold a third of the entries",
-            },
-        },
+        "tiny": {"tiny": {"pattern": "uneven 2000"}},
+        "adversarial": {"hub": {"pattern": "hub 20000"}, "rmat-14": {"pattern": "rmat 14"}},
     },
     "families": "denormal large nonfinite exact probe",
     "accuracy": "n = the entries of the row, s = sum of |values[p] x[indices[p]]|. One float32 "
