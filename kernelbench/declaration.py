@@ -25,9 +25,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..errors import UsageError
+from .library_calls import SHARED
 from .problem import PLAIN, STRICT_FP32, Family, Tensor, Workload
 from .sizes import ALONG_Y, Range
 from .sparse import INDICES, INDPTR
+from .sparse_calls import NEEDS, is_product
 from .standins import STAND_INS, read_law
 from .terms import names_in
 
@@ -80,6 +82,9 @@ class Declaration(BaseModel):
     accuracy: str = ""
     is_row_wise: bool = False
     """Whether no row along the axis M says anything of another (kernelbench/rows.py)."""
+    baselines: str = ""
+    """Those that several problems share, by name (library_calls.SHARED); a file's own functions of
+    their names go before them."""
     writes_inputs: tuple[str, ...] = ()
     """Baselines that write what they were given, if only what stands there already."""
     backward_of: str = ""
@@ -129,6 +134,10 @@ class Declaration(BaseModel):
             raise ValueError(
                 f"lengths or least names '{nameless[0]}', which is no axis: {', '.join(self.axes)}"
             )
+        if self.baselines and self.baselines not in SHARED:
+            raise ValueError(f"baselines is '{self.baselines}', which is none of {list(SHARED)}")
+        if self.baselines and not is_product(self.input_tensors, self.output_tensors):
+            raise ValueError(f"'{self.baselines}' as baselines needs {NEEDS}")
         if strange := [name for name in self.constants if name not in self.inputs]:
             raise ValueError(
                 f"constants names '{strange[0]}', which is no input: {', '.join(self.inputs)}"

@@ -68,6 +68,9 @@ INDICES = Tensor(
     meaning="column of each entry; ascending and distinct within a row",
 )
 
+VALUES = "values"
+"""The input that a CSR matrix takes its entries from, where it has any."""
+
 OWN_AXES = ("M", "K", "nnz")
 """Axes that a pattern gives; all others come from the workload."""
 LONGEST = "longest row"

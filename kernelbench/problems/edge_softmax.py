@@ -12,7 +12,7 @@ import numpy as np
 
 from ..exponentials import FARTHEST, add_noise, drift, reach, softmax_scale
 from ..families import blemish, draw, noise, raise_peaks, sink
-from ..problem import BaselineCall, Expected, Family, Prepared, Structure
+from ..problem import Expected, Family, Prepared, Structure
 from ..sparse import row_lengths, row_numbers, row_places, segment_sums
 
 PROBLEM = {
@@ -99,12 +99,9 @@ def oracle(structure: Structure, indptr: np.ndarray, e: np.ndarray) -> Expected:
 
 
 # scipy has nothing for it.
-def by_torch(torch: Any, call: BaselineCall, indptr: Any, e: Any, alpha: Any) -> Prepared:
+def by_torch(torch: Any, indptr: Any, rows: Any, e: Any, alpha: Any) -> Prepared:
     """Segments reduced, and gathered."""
-    from ..torch_calls import dense_view
-
     offsets, gathered = indptr.long(), torch.empty_like(e)
-    rows = dense_view(row_numbers(Structure(call.axes, call.inputs)))
 
     def per_row(entries: Any, reduce: str) -> Any:
         # unsafe: skips a check of the offsets that never change.
@@ -119,11 +116,9 @@ def by_torch(torch: Any, call: BaselineCall, indptr: Any, e: Any, alpha: Any) ->
     return compute
 
 
-def by_compile(torch: Any, call: BaselineCall, e: Any, alpha: Any, M: int, H: int) -> Any:
+def by_compile(torch: Any, rows: Any, e: Any, alpha: Any, M: int, H: int) -> Any:
     """Segments scattered, and gathered."""
-    from ..torch_calls import dense_view
-
-    rows = dense_view(row_numbers(Structure(call.axes, call.inputs))).long()
+    rows = rows.long()
     wide = rows[:, None].expand(e.shape).contiguous()
 
     def softmax(e: Any, rows: Any, wide: Any, a: Any) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..families import NOT_FINITE
-from ..problem import Arrays, BaselineCall, Expected, Family, Prepared, Structure
+from ..problem import Arrays, Expected, Family, Prepared, Structure
 from ..sparse import csr, factors, row_lengths, row_numbers, row_terms
 
 PROBLEM = {
@@ -116,27 +116,20 @@ def _row_maxima(arrays: Arrays, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 # torch.compile hands a sparse CSR product to the same library call as eager: left out.
 def by_torch(
-    torch: Any, call: BaselineCall, values: Any, B: Any, C: Any, K: int, reduce: int
+    torch: Any, matrix: Any, rows: Any, indices: Any, values: Any, B: Any, C: Any, reduce: int
 ) -> Prepared:
     """torch's sparse product with a reduction, or what stands for it on a GPU."""
-    from ..torch_calls import csr_view
-
     word = "amax" if reduce == MAX else "mean"
     if B.is_cuda:
-        return prepare_scattered(call, values, B, C, word)
-    a = csr_view(call, columns=K, values=call.inputs["values"])
-    return lambda: C.copy_(torch.sparse.mm(a, B, reduce=word))
+        return prepare_scattered(torch, rows, indices, values, B, C, word)
+    return lambda: C.copy_(torch.sparse.mm(matrix, B, reduce=word))
 
 
-def prepare_scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: str) -> Prepared:
+def prepare_scattered(
+    torch: Any, rows: Any, columns: Any, values: Any, b: Any, c: Any, reduce: str
+) -> Prepared:
     """Gathered rows, scattered: torch has no sparse product with a reduction on GPUs."""
-    import torch
-
-    from ..torch_calls import dense_view
-
-    columns = dense_view(call.inputs["indices"])
-    rows = dense_view(row_numbers(Structure(call.axes, call.inputs))).long()
-    wide = rows[:, None].expand(-1, b.shape[1])
+    wide = rows.long()[:, None].expand(-1, b.shape[1])
 
     def compute() -> None:
         terms = values[:, None] * torch.index_select(b, 0, columns)
@@ -146,11 +139,10 @@ def prepare_scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: s
 
 
 def by_scipy(
-    call: BaselineCall, values: np.ndarray, B: np.ndarray, C: np.ndarray, K: int, reduce: int
+    structure: Structure, matrix: Any, values: np.ndarray, B: np.ndarray, C: np.ndarray, reduce: int
 ) -> Prepared:
     """scipy's product and numpy's division; it has none with a maximum: numpy's segmented one."""
     if reduce == MAX:
-        return lambda: np.copyto(C, _row_maxima(call.inputs, values, B))
-    structure = Structure(call.axes, call.inputs)
-    a, lengths = csr(structure, values, K), row_terms(structure).astype(np.float32)[:, None]
-    return lambda: np.copyto(C, np.divide(a @ B, lengths))
+        return lambda: np.copyto(C, _row_maxima(structure.arrays, values, B))
+    lengths = row_terms(structure).astype(np.float32)[:, None]
+    return lambda: np.copyto(C, np.divide(matrix @ B, lengths))

@@ -96,9 +96,6 @@ def by_torch(torch: Any, call: BaselineCall, U: Any, V: Any, K: int, nnz: int) -
     return lambda: torch.sparse.sampled_addmm(nothing, U, turned, beta=0.0, out=e)
 
 
-def by_compile(call: BaselineCall, indices: Any, U: Any, V: Any, E: Any) -> Any:
+def by_compile(rows: Any, indices: Any, U: Any, V: Any, E: Any) -> Any:
     """Gathered rows."""
-    from ..torch_calls import dense_view
-
-    rows = dense_view(row_numbers(Structure(call.axes, call.inputs)))
     return lambda r, c, u, v, e: e.copy_((u[r] * v[c]).sum(1)), (rows, indices, U, V, E)

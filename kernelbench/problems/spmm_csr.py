@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..problem import BaselineCall, Expected, Family, Handle, Prepared, Structure
+from ..problem import Expected, Family, Structure
 from ..sparse import csr, factors, row_terms
 
 PROBLEM = {
@@ -44,6 +42,7 @@ PROBLEM = {
             "rmat-12": {"N": 100, "pattern": "rmat 12"},
         },
     },
+    "baselines": "sparse product",
     "families": "denormal large nonfinite exact probe",
     "accuracy": "n = the entries of the row, s = sum of |values[p] B[indices[p],n]|. One float32 "
     "running sum of more than some 250 terms of one size and sign can miss it: add sums of blocks, "
@@ -63,31 +62,3 @@ def oracle(structure: Structure, values: np.ndarray, B: np.ndarray, K: int) -> E
     value = csr(structure, values.astype(np.float64), K) @ B.astype(np.float64)
     scale = csr(structure, np.abs(values), K) @ np.abs(B)
     return Expected(value, scale.astype(np.float64), row_terms(structure)[:, None])
-
-
-def by_torch(torch: Any, call: BaselineCall, B: Any, C: Any, K: int) -> Prepared:
-    """MKL's sparse product, or torch's own."""
-    from ..torch_calls import csr_view
-
-    a = csr_view(call, columns=K, values=call.inputs["values"])
-    return lambda: torch.addmm(C, a, B, beta=0, out=C)
-
-
-def by_scipy(call: BaselineCall, B: np.ndarray, C: np.ndarray, K: int) -> Prepared:
-    """scipy's, on one thread."""
-    a = csr(Structure(call.axes, call.inputs), call.inputs["values"], K)
-    return lambda: np.copyto(C, a @ B)
-
-
-def by_mkl(call: BaselineCall) -> Handle:
-    """MKL's inspector-executor."""
-    from ..mkl_calls import sparse_product
-
-    return sparse_product(call, "B", "C")
-
-
-def by_cupy(call: BaselineCall) -> Prepared:
-    """cuSPARSE."""
-    from ..cupy_calls import sparse_product
-
-    return sparse_product(call, "B", "C")

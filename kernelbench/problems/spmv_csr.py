@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..problem import BaselineCall, Expected, Family, Handle, Prepared, Structure
+from ..problem import Expected, Family, Structure
 from ..sparse import csr, factors, row_terms
 
 PROBLEM = {
@@ -34,6 +32,7 @@ PROBLEM = {
         "tiny": {"tiny": {"pattern": "uneven 2000"}},
         "adversarial": {"hub": {"pattern": "hub 20000"}, "rmat-14": {"pattern": "rmat 14"}},
     },
+    "baselines": "sparse product",
     "families": "denormal large nonfinite exact probe",
     "accuracy": "n = the entries of the row, s = sum of |values[p] x[indices[p]]|. One float32 "
     "running sum of more than some 250 terms of one size and sign can miss it: add sums of blocks, "
@@ -53,31 +52,3 @@ def oracle(structure: Structure, values: np.ndarray, x: np.ndarray, K: int) -> E
     a, vector = values.astype(np.float64), x.astype(np.float64)
     value = csr(structure, a, K) @ vector
     return Expected(value, csr(structure, np.abs(a), K) @ np.abs(vector), row_terms(structure))
-
-
-def by_torch(torch: Any, call: BaselineCall, x: Any, y: Any, K: int) -> Prepared:
-    """MKL's sparse product, or torch's own."""
-    from ..torch_calls import csr_view
-
-    a = csr_view(call, columns=K, values=call.inputs["values"])
-    return lambda: torch.mv(a, x, out=y)
-
-
-def by_scipy(call: BaselineCall, x: np.ndarray, y: np.ndarray, K: int) -> Prepared:
-    """scipy's, on one thread."""
-    a = csr(Structure(call.axes, call.inputs), call.inputs["values"], K)
-    return lambda: np.copyto(y, a @ x)
-
-
-def by_mkl(call: BaselineCall) -> Handle:
-    """MKL's inspector-executor."""
-    from ..mkl_calls import sparse_product
-
-    return sparse_product(call, "x", "y")
-
-
-def by_cupy(call: BaselineCall) -> Prepared:
-    """cuSPARSE."""
-    from ..cupy_calls import sparse_product
-
-    return sparse_product(call, "x", "y")
