@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from ..errors import UsageError
-from .problem import Structure, Variations, Workload
+from .problem import Expected, Pair, Structure, Variations, Workload
 from .sizes import Range, draw_bulk, draw_sizes, is_middling, is_telling
 from .tried import Tried
 
@@ -22,6 +22,34 @@ def blocks_of_rows(shape: tuple[int, ...]) -> Iterator[slice]:
     rows, columns = shape
     block = max(1, BLOCK_ELEMENTS // columns)
     return (slice(start, min(start + block, rows)) for start in range(0, rows, block))
+
+
+def expect_by_rows(answer: Callable[..., Pair], terms: float, *matrices: np.ndarray) -> Expected:
+    """The right answer of a problem on the rows of matrices, worked out some rows at a time.
+
+    Args:
+        answer: value and scale, of the same rows of each matrix in float64, which it may change.
+        terms: of the reduction.
+        matrices: of one shape, which is the answer's too.
+    """
+    shape = matrices[0].shape
+    value, scale = np.empty(shape), np.empty(shape)
+    for part in blocks_of_rows(shape):
+        rows = (matrix[part].astype(np.float64) for matrix in matrices)
+        value[part], scale[part] = answer(*rows)
+    return Expected(value, scale, terms)
+
+
+def sum_rows(rows: np.ndarray) -> np.ndarray:
+    """The sum of each row, as a column."""
+    sums: np.ndarray = rows.sum(1, keepdims=True)
+    return sums
+
+
+def sum_products(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The sum of the products of each row with another one, as a column."""
+    sums: np.ndarray = np.einsum("ij,ij->i", rows, others)[:, None]
+    return sums
 
 
 def gains(count: int, rng: np.random.Generator) -> np.ndarray:

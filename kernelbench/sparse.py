@@ -40,7 +40,7 @@ from .patterns import (
     wide_pattern,
     widen,
 )
-from .problem import Axes, Family, Structure, Tensor, Variations, Workload
+from .problem import Axes, Family, Pair, Structure, Tensor, Variations, Workload
 from .sizes import (
     BEYOND_16_BITS,
     BULK,
@@ -184,7 +184,7 @@ def row_terms(structure: Structure) -> np.ndarray:
     return terms
 
 
-def row_places(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
+def row_places(structure: Structure) -> Pair:
     """Of every entry, its number within its row and that row's length."""
     rows, first = row_numbers(structure), structure.arrays["indptr"][:-1]
     return np.arange(len(rows)) - first[rows], row_lengths(structure)[rows]
@@ -216,13 +216,9 @@ def row_constants(structure: Structure, rng: np.random.Generator) -> np.ndarray:
     return entries
 
 
-def denormal_live_rows(structure: Structure, rng: np.random.Generator) -> np.ndarray:
-    """Which rows are denormal in the family of that name: a few of those that have entries."""
-    live = np.flatnonzero(row_lengths(structure))
-    chosen = np.zeros(structure.axes["M"], bool)
-    if len(live):
-        chosen[live] = denormal_rows(len(live), rng)
-    return chosen
+def live_rows(structure: Structure) -> np.ndarray:
+    """The numbers of the rows that have entries."""
+    return np.flatnonzero(row_lengths(structure))
 
 
 def factors(
@@ -233,7 +229,7 @@ def factors(
     *,
     nonzeros: int = PROBE_NONZEROS,
     kinds: tuple[float, ...] = NOT_FINITE,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Pair:
     """Values of the entries, and the dense factor of `shape` whose rows the columns name.
 
     Args:
@@ -247,7 +243,8 @@ def factors(
         return entries, full_mantissa(shape, rng)
     if family is Family.DENORMAL:
         entries = draw(Family.NORMAL, (count,), rng)
-        make_denormal(entries, denormal_live_rows(structure, rng)[row_numbers(structure)], rng)
+        chosen = denormal_rows(structure.axes["M"], rng, live_rows(structure))
+        make_denormal(entries, chosen[row_numbers(structure)], rng)
         return entries, below_one(shape, rng)
     is_constant = family is Family.CONSTANT
     entries = row_constants(structure, rng) if is_constant else draw(family, (count,), rng)
@@ -256,10 +253,10 @@ def factors(
         entries[is_thinned(*row_places(structure), (count,), rng)] = 0
     if family is Family.NONFINITE and count:
         columns = structure.arrays["indices"]
-        blemish(dense, rng, kinds, places=columns)
+        blemish(family, dense, rng, kinds, places=columns)
         is_met = ~np.isfinite(dense).reshape(len(dense), -1).all(1)[columns]
         if any(map(np.isnan, kinds)):
-            blemish(entries, rng, kinds)
+            blemish(family, entries, rng, kinds)
             entries[np.flatnonzero(is_met)[::2]] = 0
         else:
             entries[is_met & (entries == 0)] = 1

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from ..exponentials import FARTHEST, add_noise, drift, reach, softmax_scale
+from ..exponentials import OFFSETS, add_noise, softmax_of
 from ..families import blemish, draw, noise, raise_peaks, sink
 from ..problem import Expected, Family, Prepared, Structure
-from ..sparse import row_lengths, row_numbers, row_places, segment_sums
+from ..sparse import live_rows, row_lengths, row_numbers, row_places, segment_sums
 
 PROBLEM = {
     "title": "Softmax over the entries of each row, per head (CSR)",
@@ -59,7 +59,7 @@ def values(
     """
     places, lengths = (each[:, None] for each in row_places(structure))
     if family is Family.LARGE:
-        offsets = rng.choice(np.array((100, 150, 200, -120), np.float32), M)
+        offsets = rng.choice(OFFSETS, M)
         e = noise((nnz, H), rng)
         e += offsets[row_numbers(structure)][:, None]
         sink(e, places, lengths, rng)
@@ -72,30 +72,27 @@ def values(
     sink(e, places, lengths, rng)
     if family is Family.NONFINITE:
         is_masked = rng.random((nnz, H)) < 1 / 8
-        indptr = structure.arrays["indptr"]
-        is_masked[indptr[:-1][np.diff(indptr) > 0]] = False
+        is_masked[structure.arrays["indptr"][live_rows(structure)]] = False
         e[is_masked] = -np.inf
-        blemish(e, rng, (np.nan,))
+        blemish(family, e, rng, (np.nan,))
     return e
 
 
-def oracle(structure: Structure, indptr: np.ndarray, e: np.ndarray) -> Expected:
+def oracle(structure: Structure, indptr: np.ndarray, e: np.ndarray, M: int, H: int) -> Expected:
     """exp(e - max) / sum per row and head in float64."""
-    rows, lengths = row_numbers(structure), row_lengths(structure)
-    full = np.flatnonzero(lengths)
-    highest = np.zeros((len(lengths), e.shape[1]))
+    rows, full = row_numbers(structure), live_rows(structure)
+    terms = row_lengths(structure)[rows].astype(np.float64)[:, None]
+    highest = np.zeros((M, H))
     if len(full):
         highest[full] = np.maximum.reduceat(e, indptr[full], axis=0)
-    distance = highest[rows]
-    distance -= e.astype(np.float64)
-    np.minimum(distance, FARTHEST, out=distance)
-    value = np.exp(-distance)
-    value /= segment_sums(structure, value)[rows]
-    reached = reach(distance, e)
-    spread = segment_sums(structure, value * reached)[rows]
-    lost = segment_sums(structure, drift(value))[rows]
-    terms = lengths[rows].astype(np.float64)[:, None]
-    return Expected(value, softmax_scale(value, reached, spread, terms, lost), terms)
+
+    def total(entries: np.ndarray) -> np.ndarray:
+        sums: np.ndarray = segment_sums(structure, entries)[rows]
+        return sums
+
+    distance = highest[rows] - e
+    value, scale = softmax_of(distance, e, terms, total, lambda y, d: total(y * d))
+    return Expected(value, scale, terms)
 
 
 # scipy has nothing for it.

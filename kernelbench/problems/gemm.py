@@ -7,17 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..families import (
-    below_one,
-    blemish,
-    denormal_rows,
-    draw,
-    full_mantissa,
-    make_denormal,
-    probe_rows,
-    thin_columns,
-)
-from ..problem import BaselineCall, Expected, Family, Prepared
+from ..families import blemish, draw_factors, thin_columns
+from ..problem import BaselineCall, Expected, Family, Pair, Prepared
 
 PROBLEM = {
     "title": "Dense matrix product",
@@ -48,22 +39,12 @@ PROBLEM = {
 }
 
 
-def values(
-    family: Family, rng: np.random.Generator, M: int, N: int, K: int
-) -> tuple[np.ndarray, np.ndarray]:
+def values(family: Family, rng: np.random.Generator, M: int, N: int, K: int) -> Pair:
     """The two factors; constant along the reduction where they are constant."""
-    left, right = (M, K), (K, N)
-    if family is Family.PROBE:
-        return probe_rows(left, rng), full_mantissa(right, rng)
-    if family is Family.DENORMAL:
-        a = draw(Family.NORMAL, left, rng)
-        make_denormal(a, denormal_rows(M, rng), rng)
-        return a, below_one(right, rng)
-    a, b = draw(family, left, rng, varies=0), draw(family, right, rng, varies=1)
+    a, b = draw_factors(family, (M, K), (K, N), rng, varies=(0, 1))
     thin_columns(family, a, rng)
-    if family is Family.NONFINITE:
-        blemish(a, rng)
-        blemish(b, rng)
+    blemish(family, a, rng)
+    blemish(family, b, rng)
     return a, b
 
 

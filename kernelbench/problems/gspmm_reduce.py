@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..families import NOT_FINITE
-from ..problem import Arrays, Expected, Family, Prepared, Structure
+from ..problem import Arrays, Expected, Family, Pair, Prepared, Structure
 from ..sparse import csr, factors, row_lengths, row_numbers, row_terms
 
 PROBLEM = {
@@ -69,7 +69,7 @@ PROBE_NONZEROS = 2
 
 def values(
     structure: Structure, family: Family, rng: np.random.Generator, K: int, N: int, reduce: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Pair:
     """Weights of the entries and the dense B.
 
     EXACT leaves rows at zero whose length is no power of two: their mean would be rounded. The

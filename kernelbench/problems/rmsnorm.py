@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dense import blocks_of_rows, gains
-from ..families import blemish, draw, thin_columns
-from ..problem import Expected, Family, Prepared
+from ..dense import expect_by_rows, gains, sum_products
+from ..families import blemish, draw, single_out, thin_columns
+from ..problem import Expected, Family, Pair, Prepared
 
 PROBLEM = {
     "title": "Root-mean-square normalisation over rows",
@@ -46,9 +46,7 @@ OVERHEAD = 16.0
 """Terms beside the N squares: root, reciprocal and the products take a few roundings each."""
 
 
-def values(
-    family: Family, rng: np.random.Generator, M: int, N: int
-) -> tuple[np.ndarray, np.ndarray]:
+def values(family: Family, rng: np.random.Generator, M: int, N: int) -> Pair:
     """Rows and a signed gain per column; CONSTANT has one element per row that differs.
 
     NONFINITE has NaN only: of a row with an infinity honest kernels make NaN or zeros.
@@ -57,24 +55,21 @@ def values(
     x = draw(family, (M, N), rng, varies=0)
     thin_columns(family, x, rng)
     if family is Family.CONSTANT:
-        place = rng.integers(0, N, (M, 1))
-        np.put_along_axis(x, place, np.take_along_axis(x, place, 1) * 2, 1)
-    if family is Family.NONFINITE:
-        blemish(x, rng, (np.nan,))
+        single_out(x, rng, lambda value, _: value * 2)
+    blemish(family, x, rng, (np.nan,))
     return x, gamma
 
 
 def oracle(x: np.ndarray, gamma: np.ndarray, N: int) -> Expected:
     """The definition in float64."""
-    value, scale = np.empty(x.shape), np.empty(x.shape)
     gain = gamma.astype(np.float64)
-    for part in blocks_of_rows(x.shape):
-        row = x[part].astype(np.float64)
-        factor = np.einsum("ij,ij->i", row, row)[:, None] / N + EPS
-        np.divide(row, np.sqrt(factor), out=value[part])
-        value[part] *= gain
-        np.abs(value[part], out=scale[part])
-    return Expected(value, scale, N + OVERHEAD)
+
+    def answer(row: np.ndarray) -> Pair:
+        row /= np.sqrt(sum_products(row, row) / N + EPS)
+        row *= gain
+        return row, np.abs(row)
+
+    return expect_by_rows(answer, N + OVERHEAD, x)
 
 
 def by_torch(torch: Any, x: Any, gamma: Any, y: Any, M: int, N: int) -> Prepared:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..dense import blocks_of_rows
-from ..families import below_one, blemish, draw, full_mantissa, make_denormal, probe_rows
-from ..problem import BaselineCall, Expected, Family, Prepared, Structure
-from ..sparse import denormal_live_rows, row_numbers
+from ..families import blemish, draw_factors
+from ..problem import BaselineCall, Expected, Family, Pair, Prepared, Structure
+from ..sparse import live_rows, row_numbers
 
 PROBLEM = {
     "title": "Sampled dense-dense product (CSR)",
@@ -54,19 +54,12 @@ PROBLEM = {
 
 def values(
     structure: Structure, family: Family, rng: np.random.Generator, M: int, K: int, D: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Pair:
     """The two dense factors; one value per row where they are constant."""
-    left, right = (M, D), (K, D)
-    if family is Family.PROBE:
-        return probe_rows(left, rng), full_mantissa(right, rng)
-    if family is Family.DENORMAL:
-        u = draw(Family.NORMAL, left, rng)
-        make_denormal(u, denormal_live_rows(structure, rng), rng)
-        return u, below_one(right, rng)
-    u, v = draw(family, left, rng, varies=0), draw(family, right, rng, varies=0)
-    if family is Family.NONFINITE and structure.axes["nnz"]:
-        blemish(u, rng, places=row_numbers(structure))
-        blemish(v, rng, places=structure.arrays["indices"])
+    live = live_rows(structure)
+    u, v = draw_factors(family, (M, D), (K, D), rng, varies=(0, 0), live=live)
+    blemish(family, u, rng, places=row_numbers(structure))
+    blemish(family, v, rng, places=structure.arrays["indices"])
     return u, v
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dense import blocks_of_rows
-from ..exponentials import FARTHEST, add_noise, drift, reach, softmax_scale
-from ..families import blemish, draw, noise, raise_peaks, sink
-from ..problem import Expected, Family, Prepared
+from ..dense import expect_by_rows, sum_products, sum_rows
+from ..exponentials import OFFSETS, add_noise, softmax_of
+from ..families import blemish, draw, noise, raise_peaks, single_out, sink
+from ..problem import Expected, Family, Pair, Prepared
 
 PROBLEM = {
     "title": "Softmax over rows",
@@ -55,38 +55,31 @@ def values(family: Family, rng: np.random.Generator, M: int, N: int) -> np.ndarr
     """
     if family is Family.LARGE:
         x = noise((M, N), rng)
-        x += rng.choice(np.array((100, 150, 200, -120), np.float32), (M, 1))
+        x += rng.choice(OFFSETS, (M, 1))
         sink(x, np.arange(N), N, rng)
         raise_peaks(x.reshape(-1, 1), np.full(M, N), rng)
         return x
     x = draw(family, (M, N), rng, varies=0)
     if family in (Family.CONSTANT, Family.DENORMAL) and N > 1:
         # All equal gives 1/N everywhere, which tells nobody apart; one element per row stands out.
-        place = rng.integers(0, N, (M, 1))
-        np.put_along_axis(x, place, np.take_along_axis(x, place, 1) - np.float32(1), 1)
+        single_out(x, rng, lambda value, _: value - np.float32(1))
     x = add_noise(x, family, rng)
     sink(x, np.arange(N), N, rng)
     if family is Family.NONFINITE:
         is_masked = np.arange(N) >= rng.integers(1, N + 1, (M, 1))
         x[is_masked & (rng.random((M, 1)) < 0.5)] = -np.inf
-        blemish(x, rng, (np.nan,))
+        blemish(family, x, rng, (np.nan,))
     return x
 
 
-def oracle(x: np.ndarray) -> Expected:
+def oracle(x: np.ndarray, N: int) -> Expected:
     """The definition in float64."""
-    value, scale, terms = np.empty(x.shape), np.empty(x.shape), float(x.shape[1])
-    for part in blocks_of_rows(x.shape):
-        distance = x[part].astype(np.float64)
-        np.subtract(distance.max(1, keepdims=True), distance, out=distance)
-        np.minimum(distance, FARTHEST, out=distance)
-        y = np.exp(-distance, out=value[part])
-        y /= y.sum(1, keepdims=True)
-        reached = reach(distance, x[part])
-        spread = np.einsum("ij,ij->i", y, reached)[:, None]
-        lost = drift(y).sum(1, keepdims=True)
-        softmax_scale(y, reached, spread, terms, lost, out=scale[part])
-    return Expected(value, scale, terms)
+
+    def answer(logits: np.ndarray) -> Pair:
+        distance = logits.max(1, keepdims=True) - logits
+        return softmax_of(distance, logits, float(N), sum_rows, sum_products)
+
+    return expect_by_rows(answer, float(N), x)
 
 
 def by_torch(torch: Any, x: Any, y: Any) -> Prepared:

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dense import blocks_of_rows
+from ..dense import expect_by_rows, sum_products
 from ..families import blemish, draw, full_mantissa, noise, probe_rows, thin_columns
-from ..problem import Expected, Family, Prepared
+from ..problem import Expected, Family, Pair, Prepared
 
 PROBLEM = {
     "title": "Backward of softmax over rows",
@@ -52,9 +52,7 @@ PROBE_SCALE = np.float32(2.0**-6)
 """Keeps the sum far below each dy, so that no cancellation hides or feigns an error."""
 
 
-def values(
-    family: Family, rng: np.random.Generator, M: int, N: int
-) -> tuple[np.ndarray, np.ndarray]:
+def values(family: Family, rng: np.random.Generator, M: int, N: int) -> Pair:
     """The softmax of normal logits, and a gradient of the family."""
     shape = (M, N)
     if family is Family.EXACT:
@@ -68,23 +66,20 @@ def values(
     y = risen / risen.sum(1, keepdims=True)
     thin_columns(family, y, rng)
     dy = draw(family, shape, rng)
-    if family is Family.NONFINITE:
-        blemish(dy, rng)
+    blemish(family, dy, rng)
     return y, dy
 
 
-def oracle(y: np.ndarray, dy: np.ndarray) -> Expected:
+def oracle(y: np.ndarray, dy: np.ndarray, N: int) -> Expected:
     """y (dy - sum y dy) in float64."""
-    value, scale = np.empty(y.shape), np.empty(y.shape)
-    for part in blocks_of_rows(y.shape):
-        weight, gradient = y[part].astype(np.float64), dy[part].astype(np.float64)
-        total = np.einsum("ij,ij->i", weight, gradient)[:, None]
-        np.multiply(weight, gradient - total, out=value[part])
-        np.abs(gradient, out=gradient)
+
+    def answer(weight: np.ndarray, gradient: np.ndarray) -> Pair:
+        value = weight * (gradient - sum_products(weight, gradient))
         np.abs(weight, out=weight)
-        size = np.einsum("ij,ij->i", weight, gradient)[:, None]
-        np.multiply(weight, gradient + size, out=scale[part])
-    return Expected(value, scale, float(y.shape[1]))
+        np.abs(gradient, out=gradient)
+        return value, weight * (gradient + sum_products(weight, gradient))
+
+    return expect_by_rows(answer, float(N), y, dy)
 
 
 def by_torch(torch: Any, y: Any, dy: Any, dx: Any) -> Prepared:

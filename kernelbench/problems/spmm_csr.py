@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..problem import Expected, Family, Structure
+from ..problem import Expected, Family, Pair, Structure
 from ..sparse import csr, factors, row_terms
 
 PROBLEM = {
@@ -50,9 +50,7 @@ PROBLEM = {
 }
 
 
-def values(
-    structure: Structure, family: Family, rng: np.random.Generator, K: int, N: int
-) -> tuple[np.ndarray, np.ndarray]:
+def values(structure: Structure, family: Family, rng: np.random.Generator, K: int, N: int) -> Pair:
     """Values of A and the dense B."""
     return factors(structure, family, (K, N), rng)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..problem import Expected, Family, Structure
+from ..problem import Expected, Family, Pair, Structure
 from ..sparse import csr, factors, row_terms
 
 PROBLEM = {
@@ -40,9 +40,7 @@ PROBLEM = {
 }
 
 
-def values(
-    structure: Structure, family: Family, rng: np.random.Generator, K: int
-) -> tuple[np.ndarray, np.ndarray]:
+def values(structure: Structure, family: Family, rng: np.random.Generator, K: int) -> Pair:
     """Values of A and the vector x."""
     return factors(structure, family, (K,), rng)
 
