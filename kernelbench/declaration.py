@@ -25,6 +25,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..errors import UsageError
+from .dense import USUAL_SIZES
 from .library_calls import SHARED
 from .problem import PLAIN, STRICT_FP32, Family, Tensor, Workload
 from .sizes import ALONG_Y, Range
@@ -40,6 +41,15 @@ CSR = "csr"
 PATTERN = {tensor.name: tensor for tensor in (INDPTR, INDICES)}
 REQUIRED = (Family.NORMAL, Family.UNIFORM)
 """What is timed, and what baselines are tried with."""
+SENTENCES = {
+    "{running sum}": "One float32 running sum of more than some 250 terms of one size and sign can "
+    "miss it: add sums of blocks, or keep several.",
+    "{softmax law}": "With d = max - x + |x| of a logit x and D the mean of d weighted by r the "
+    "limit is 4 u r (2 sqrt(n) + d + D + 8): enough for an exponential that is a few units in the "
+    "last place off, and for one to the base 2 of x log2(e). Answers below 2^-124 may be flushed "
+    "to 0.",
+}
+"""What the accuracies of several problems say, by what stands for it there."""
 KINDS = Literal["tiny", "realistic", "adversarial"]
 _TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:: *(?P<meaning>.*))?", re.DOTALL)
 
@@ -71,15 +81,17 @@ class Declaration(BaseModel):
     held: str = ""
     """Elements that an answer needs at once beside inputs and outputs (scores of an attention), as
     a formula of axes: hidden shapes have no more of them than memory has room for."""
-    workloads: dict[KINDS, dict[str, str | dict[str, Any]]]
+    workloads: dict[KINDS, tuple[str, ...] | dict[str, str | dict[str, Any]]]
     """Kind → name → axes by name, `note`, and for a pattern `graph` (the name of a stand-in) or
     `pattern` (a law of standins.py, as `hub 2000`, or a law and its arguments), whose own note
-    comes first. The note alone where the name is the sizes, as `4096x1024`."""
+    comes first. The note alone where the name is the sizes, as `4096x1024`; a list of such names
+    has the notes of dense.USUAL_SIZES."""
     families: str = ""
     """Beside PLAIN: `large nonfinite -constant`."""
     nrmse: float = STRICT_FP32.nrmse
     """Limit of the normalised RMS error (gate G3)."""
     accuracy: str = ""
+    """As in problem.Problem; `{running sum}` and `{softmax law}` stand for SENTENCES."""
     is_row_wise: bool = False
     """Whether no row along the axis M says anything of another (kernelbench/rows.py)."""
     baselines: str = ""
@@ -99,6 +111,13 @@ class Declaration(BaseModel):
         for name, text in given.items():
             _tensor(name, text)
         return given
+
+    @field_validator("accuracy")
+    @classmethod
+    def _with_sentences(cls, text: str) -> str:
+        for mark, sentence in SENTENCES.items():
+            text = text.replace(mark, sentence)
+        return text
 
     @field_validator("families")
     @classmethod
@@ -186,7 +205,7 @@ class Declaration(BaseModel):
         return tuple(
             _workload(kind, name, given, tuple(self.axes))
             for kind, group in self.workloads.items()
-            for name, given in group.items()
+            for name, given in _notes_of(group).items()
         )
 
 
@@ -230,6 +249,14 @@ def _workload(
         generator, known = read_law(law)
     told = ", ".join(filter(None, (known, note)))
     return Workload(name=name, kind=kind, axes=more, generator=generator, note=told)
+
+
+def _notes_of(
+    group: tuple[str, ...] | dict[str, str | dict[str, Any]],
+) -> dict[str, str | dict[str, Any]]:
+    if isinstance(group, dict):
+        return group
+    return {name: USUAL_SIZES.get(name, "") for name in group}
 
 
 def _sizes(name: str, axes: tuple[str, ...]) -> dict[str, int]:

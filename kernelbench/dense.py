@@ -16,6 +16,16 @@ from .tried import Tried
 BLOCK_ELEMENTS = 1 << 15
 """Of a block of an oracle: its float64 temporaries fit in a second-level cache."""
 
+USUAL_SIZES = {
+    "4096x1024": "attention scores of 4096 queries over 1024 keys",
+    "512x16384": "long rows, as over a vocabulary",
+    "4099x33": "short rows with an odd tail",
+    "3x16381": "fewer rows than most machines have cores",
+    "3x16383": "fewer rows than most machines have cores",
+}
+"""Sizes M x N that several problems on rows are timed at, and why: a workload that is named by its
+sizes alone has this note."""
+
 
 def blocks_of_rows(shape: tuple[int, ...]) -> Iterator[slice]:
     """The rows of a matrix, so many at a time as stay in the cache."""
@@ -24,19 +34,22 @@ def blocks_of_rows(shape: tuple[int, ...]) -> Iterator[slice]:
     return (slice(start, min(start + block, rows)) for start in range(0, rows, block))
 
 
-def expect_by_rows(answer: Callable[..., Pair], terms: float, *matrices: np.ndarray) -> Expected:
+def expect_by_rows(answer: Callable[..., Pair], terms: float, *arrays: np.ndarray) -> Expected:
     """The right answer of a problem on the rows of matrices, worked out some rows at a time.
 
     Args:
-        answer: value and scale, of the same rows of each matrix in float64, which it may change.
+        answer: value and scale, of the same rows of each matrix, which it may change, and of each
+            vector as a whole, all in float64.
         terms: of the reduction.
-        matrices: of one shape, which is the answer's too.
+        arrays: matrices of one shape, which is the answer's too, and then vectors.
     """
-    shape = matrices[0].shape
+    shape = arrays[0].shape
+    matrices = [array for array in arrays if array.ndim > 1]
+    vectors = [array.astype(np.float64) for array in arrays if array.ndim == 1]
     value, scale = np.empty(shape), np.empty(shape)
     for part in blocks_of_rows(shape):
         rows = (matrix[part].astype(np.float64) for matrix in matrices)
-        value[part], scale[part] = answer(*rows)
+        value[part], scale[part] = answer(*rows, *vectors)
     return Expected(value, scale, terms)
 
 

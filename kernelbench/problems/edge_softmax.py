@@ -41,11 +41,8 @@ PROBLEM = {
     },
     "families": "denormal large nonfinite",
     "nrmse": 1.5e-4,
-    "accuracy": "n = the entries of the row. With d = max - e + |e| of an entry and D the mean of "
-    "d weighted by r the limit is 4 u r (2 sqrt(n) + d + D + 8): enough for an exponential that is "
-    "a few units in the last place off, and for one to the base 2 of e log2(e). Answers below "
-    "2^-124 may be flushed to 0. A NaN makes its row of that head NaN; -inf is a mask, never the "
-    "first entry of a row; +inf is never drawn.",
+    "accuracy": "n = the entries of the row. {softmax law} A NaN makes its row of that head NaN; "
+    "-inf is a mask, never the first entry of a row; +inf is never drawn.",
 }
 
 

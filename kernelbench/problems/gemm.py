@@ -33,9 +33,8 @@ PROBLEM = {
         },
     },
     "families": "denormal large nonfinite exact probe",
-    "accuracy": "n = K, s = sum over k of |A[i,k] B[k,j]|. One float32 running sum of more than "
-    "some 250 terms of one size and sign can miss it: add sums of blocks, or keep several. Zero "
-    "times infinity is NaN.",
+    "accuracy": "n = K, s = sum over k of |A[i,k] B[k,j]|. {running sum} Zero times infinity is "
+    "NaN.",
 }
 
 

@@ -58,9 +58,8 @@ PROBLEM = {
     },
     "families": "denormal large nonfinite exact probe",
     "accuracy": "Maximum: bit for bit, each product rounded once. Mean: n = the entries of the "
-    "row, s = the mean of the magnitudes of the products. One float32 running sum of more than "
-    "some 250 terms of one size and sign can miss it: add sums of blocks, or keep several. An "
-    "empty row gives 0. NaN is never drawn into a maximum.",
+    "row, s = the mean of the magnitudes of the products. {running sum} An empty row gives 0. NaN "
+    "is never drawn into a maximum.",
 }
 MAX, MEAN = 0, 1
 PROBE_NONZEROS = 2

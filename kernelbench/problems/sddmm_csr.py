@@ -44,9 +44,8 @@ PROBLEM = {
         "adversarial": {"hub-33": {"D": 33, "pattern": "hub 2000", "note": "an odd depth"}},
     },
     "families": "denormal large nonfinite exact probe",
-    "accuracy": "n = D, s = sum over d of the magnitudes of the products. One float32 running sum "
-    "of more than some 250 terms of one size and sign can miss it: add sums of blocks, or keep "
-    "several. Zero times infinity is NaN.",
+    "accuracy": "n = D, s = sum over d of the magnitudes of the products. {running sum} Zero times "
+    "infinity is NaN.",
     # torch writes the pattern of the result, which is the one it was given.
     "writes_inputs": ["torch eager"],
 }

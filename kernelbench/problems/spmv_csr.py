@@ -34,9 +34,8 @@ PROBLEM = {
     },
     "baselines": "sparse product",
     "families": "denormal large nonfinite exact probe",
-    "accuracy": "n = the entries of the row, s = sum of |values[p] x[indices[p]]|. One float32 "
-    "running sum of more than some 250 terms of one size and sign can miss it: add sums of blocks, "
-    "or keep several. An empty row gives 0; zero times infinity is NaN.",
+    "accuracy": "n = the entries of the row, s = sum of |values[p] x[indices[p]]|. {running sum} "
+    "An empty row gives 0; zero times infinity is NaN.",
 }
 
 

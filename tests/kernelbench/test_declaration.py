@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from kernelwright.errors import UsageError
-from kernelwright.kernelbench.declaration import read_declaration
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.declaration import SENTENCES, read_declaration
 from kernelwright.kernelbench.declared import problem_of
 from kernelwright.kernelbench.problem import Expected, Family, Problem, Workload
 from kernelwright.kernelbench.sparse import pattern_of
@@ -106,6 +107,24 @@ def test_a_law_is_what_its_note_says(law: str) -> None:
         assert 1.7 < lengths.std() / lengths.mean() < 2.3
 
 
+def test_sizes_in_a_list_have_their_usual_notes() -> None:
+    text = FILE.replace('{"tiny": {"M": 2, "N": 3}}', '["4099x33", "5x7"]')
+    found = {each.name: each for each in read_declaration(text, "twice.py").all_workloads}
+    assert (found["4099x33"].axes, found["4099x33"].kind) == ({"M": 4099, "N": 33}, "tiny")
+    assert found["4099x33"].note == "short rows with an odd tail"
+    assert (found["5x7"].axes, found["5x7"].note) == ({"M": 5, "N": 7}, "")
+
+
+def test_a_sentence_of_several_accuracies_is_written_once() -> None:
+    known = [registry.get(name).accuracy for name in registry.names()]
+    assert not any("{" in each for each in known)
+    for mark, sentence in SENTENCES.items():
+        text = FILE.replace('"flops"', f'"accuracy": "n = {{k}}. {mark} Then more.", "flops"')
+        told = read_declaration(text, "twice.py").accuracy
+        assert told == f"n = {{k}}. {sentence} Then more."
+        assert sum(sentence in each for each in known) >= 2
+
+
 def test_a_file_is_read_and_never_run() -> None:
     text = FILE.replace("import os", "raise SystemExit(3)")
     assert read_declaration(text, "twice.py").title == "Twice"
@@ -134,6 +153,7 @@ def test_a_file_is_read_and_never_run() -> None:
         ('"float32[M, N]"', '"float32[M, P+1]"', "the shape of y names 'P'"),
         ('{"M": 2, "N": 3}', '"a note"', "'tiny' has a note alone, and its name is not the sizes"),
         ('"tiny": {"M": 2, "N": 3}', '"2x3x4": "a note"', "its name is not the sizes MxN"),
+        ('{"tiny": {"M": 2, "N": 3}}', '["2x3", "two"]', "'two' has a note alone"),
         ('"N": 3}', '"graph": "enron"}', "names the graph 'enron', which nobody knows"),
         ('"N": 3}', '"pattern": "hubs 9"}', "'hubs 9' is no law with a number, such as 'hub 2000'"),
         ('"N": 3}', '"pattern": "hub"}', "'hub' is no law with a number"),

@@ -47,6 +47,17 @@ def test_an_answer_by_rows_has_every_row_once(
     assert len(seen) == 1 or max(seen) <= max(BLOCK_ELEMENTS, shape[1])
 
 
+def test_vectors_are_given_as_a_whole(rng: np.random.Generator) -> None:
+    x, gain = rng.standard_normal((301, 1000), np.float32), rng.standard_normal(1000, np.float32)
+
+    def answer(rows: np.ndarray, whole: np.ndarray) -> Pair:
+        assert whole.dtype == np.float64
+        return rows * whole, np.abs(rows)
+
+    found = expect_by_rows(answer, 1.0, x, gain)
+    assert np.array_equal(found.value, x.astype(np.float64) * gain)
+
+
 def test_sums_of_rows_are_columns(rng: np.random.Generator) -> None:
     a, b = rng.standard_normal((2, 40, 9))
     np.testing.assert_allclose(sum_rows(a)[:, 0], [sum(row) for row in a])
