@@ -27,11 +27,11 @@ LONG, KEPT, ENDS = 1 << 14, 1 << 12, 64
 """Sums of more than LONG terms have about KEPT that are not zero, but for NORMAL: a plain float32
 sum of more terms of one sign drifts, which no law of square roots admits. ENDS at either end are
 among them, so that a lost last piece is seen."""
-_THIN = (Family.NORMAL, Family.DENORMAL, Family.PROBE)
-"""Families whose factors (draw_factors) have no long sums of one sign as they are."""
 LONG_LOGITS = 1 << 13
 """The same of exponentials, all of which have one sign: in every family a plain sum of 12,289 of
 them is wrong by up to nine tenths of what the gates allow (`make headroom`)."""
+_NEVER_THINNED = (Family.NORMAL, Family.DENORMAL, Family.PROBE)
+"""Families whose factors (draw_factors) have no long sums of one sign as they are."""
 LAST_OF_PROBE = 16
 """In half of the rows of a probe one of its non-zeros is among so many at the row's end."""
 
@@ -210,7 +210,7 @@ def _constant(shape: tuple[int, ...], rng: np.random.Generator, varies: int | No
 def thin_columns(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
     """Leaves few columns of a matrix at other values than 0 where its rows are LONG."""
     columns = array.shape[1]
-    if family not in _THIN:
+    if family not in _NEVER_THINNED:
         array[:, is_thinned(np.arange(columns), columns, (columns,), rng)] = 0
 
 
