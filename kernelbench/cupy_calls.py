@@ -7,6 +7,8 @@ copies. cupy keeps TF32 off unless it is asked for (CUPY_TF32).
 
 from __future__ import annotations
 
+import numpy as np
+
 from .problem import BaselineCall, Prepared
 from .torch_calls import dense_view
 
@@ -24,16 +26,15 @@ def product(call: BaselineCall) -> Prepared:
     return compute
 
 
-def sparse_product(call: BaselineCall, dense: str, output: str) -> Prepared:
-    """The product of the call's CSR matrix with a dense matrix or vector."""
+def sparse_product(call: BaselineCall, dense: np.ndarray, product: np.ndarray) -> Prepared:
+    """The product of the call's CSR matrix with a dense matrix or vector of it."""
     import cupy
     from cupyx.scipy.sparse import csr_matrix
 
-    values, indices, indptr, b = (
-        cupy.from_dlpack(dense_view(call.inputs[name]))
-        for name in ("values", "indices", "indptr", dense)
+    values, indices, indptr = (
+        cupy.from_dlpack(dense_view(call.inputs[name])) for name in ("values", "indices", "indptr")
     )
-    c = cupy.from_dlpack(dense_view(call.outputs[output]))
+    b, c = (cupy.from_dlpack(dense_view(array)) for array in (dense, product))
     a = csr_matrix((values, indices, indptr), shape=(call.axes["M"], call.axes["K"]))
 
     def compute() -> None:

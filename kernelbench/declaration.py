@@ -25,10 +25,13 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..errors import UsageError
+from .dense import USUAL_SIZES
+from .library_calls import SHARED
 from .problem import PLAIN, STRICT_FP32, Family, Tensor, Workload
 from .sizes import ALONG_Y, Range
 from .sparse import INDICES, INDPTR
-from .standins import STAND_INS
+from .sparse_calls import NEEDS, is_product
+from .standins import STAND_INS, read_law
 from .terms import names_in
 
 NAME = "PROBLEM"
@@ -38,6 +41,15 @@ CSR = "csr"
 PATTERN = {tensor.name: tensor for tensor in (INDPTR, INDICES)}
 REQUIRED = (Family.NORMAL, Family.UNIFORM)
 """What is timed, and what baselines are tried with."""
+SENTENCES = {
+    "{running sum}": "One float32 running sum of more than some 250 terms of one size and sign can "
+    "miss it: add sums of blocks, or keep several.",
+    "{softmax law}": "With d = max - x + |x| of a logit x and D the mean of d weighted by r the "
+    "limit is 4 u r (2 sqrt(n) + d + D + 8): enough for an exponential that is a few units in the "
+    "last place off, and for one to the base 2 of x log2(e). Answers below 2^-124 may be flushed "
+    "to 0.",
+}
+"""What the accuracies of several problems say, by what stands for it there."""
 KINDS = Literal["tiny", "realistic", "adversarial"]
 _TENSOR = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[^\]]*)\](?:: *(?P<meaning>.*))?", re.DOTALL)
 
@@ -69,16 +81,22 @@ class Declaration(BaseModel):
     held: str = ""
     """Elements that an answer needs at once beside inputs and outputs (scores of an attention), as
     a formula of axes: hidden shapes have no more of them than memory has room for."""
-    workloads: dict[KINDS, dict[str, dict[str, Any]]]
+    workloads: dict[KINDS, tuple[str, ...] | dict[str, str | dict[str, Any]]]
     """Kind → name → axes by name, `note`, and for a pattern `graph` (the name of a stand-in) or
-    `pattern` (a law and its arguments)."""
+    `pattern` (a law of standins.py, as `hub 2000`, or a law and its arguments), whose own note
+    comes first. The note alone where the name is the sizes, as `4096x1024`; a list of such names
+    has the notes of dense.USUAL_SIZES."""
     families: str = ""
     """Beside PLAIN: `large nonfinite -constant`."""
     nrmse: float = STRICT_FP32.nrmse
     """Limit of the normalised RMS error (gate G3)."""
     accuracy: str = ""
+    """As in problem.Problem; `{running sum}` and `{softmax law}` stand for SENTENCES."""
     is_row_wise: bool = False
     """Whether no row along the axis M says anything of another (kernelbench/rows.py)."""
+    baselines: str = ""
+    """Those that several problems share, by name (library_calls.SHARED); a file's own functions of
+    their names go before them."""
     writes_inputs: tuple[str, ...] = ()
     """Baselines that write what they were given, if only what stands there already."""
     backward_of: str = ""
@@ -94,6 +112,13 @@ class Declaration(BaseModel):
             _tensor(name, text)
         return given
 
+    @field_validator("accuracy")
+    @classmethod
+    def _with_sentences(cls, text: str) -> str:
+        for mark, sentence in SENTENCES.items():
+            text = text.replace(mark, sentence)
+        return text
+
     @field_validator("families")
     @classmethod
     def _are_families(cls, words: str) -> str:
@@ -106,6 +131,12 @@ class Declaration(BaseModel):
                     "own where they would not do"
                 )
         return words
+
+    @model_validator(mode="after")
+    def _has_known_workloads(self) -> Declaration:
+        """Each can be read."""
+        assert self.all_workloads is not None
+        return self
 
     @model_validator(mode="after")
     def _has_axes_for_all(self) -> Declaration:
@@ -122,6 +153,10 @@ class Declaration(BaseModel):
             raise ValueError(
                 f"lengths or least names '{nameless[0]}', which is no axis: {', '.join(self.axes)}"
             )
+        if self.baselines and self.baselines not in SHARED:
+            raise ValueError(f"baselines is '{self.baselines}', which is none of {list(SHARED)}")
+        if self.baselines and not is_product(self.input_tensors, self.output_tensors):
+            raise ValueError(f"'{self.baselines}' as baselines needs {NEEDS}")
         if strange := [name for name in self.constants if name not in self.inputs]:
             raise ValueError(
                 f"constants names '{strange[0]}', which is no input: {', '.join(self.inputs)}"
@@ -168,9 +203,9 @@ class Declaration(BaseModel):
     def all_workloads(self) -> tuple[Workload, ...]:
         """The first realistic one is the default."""
         return tuple(
-            _workload(kind, name, given)
+            _workload(kind, name, given, tuple(self.axes))
             for kind, group in self.workloads.items()
-            for name, given in group.items()
+            for name, given in _notes_of(group).items()
         )
 
 
@@ -195,11 +230,44 @@ def _tensor(name: str, text: str) -> Tensor:
     return Tensor(name=name, dtype=found["dtype"], shape=shape, meaning=found["meaning"] or "")
 
 
-def _workload(kind: str, name: str, given: dict[str, Any]) -> Workload:
-    more = dict(given)
+def _workload(
+    kind: str, name: str, given: str | dict[str, Any], names: tuple[str, ...]
+) -> Workload:
+    """Raises ValueError where it is said of sizes or patterns that nobody knows."""
+    more: dict[str, Any] = {}
+    more |= {**_sizes(name, names), "note": given} if isinstance(given, str) else given
     graph, law, note = (more.pop(key, None) for key in ("graph", "pattern", "note"))
-    generator = STAND_INS[graph].generator if graph else law or {}
-    return Workload(name=name, kind=kind, axes=more, generator=generator, note=note or "")
+    generator, known = law or {}, ""
+    if graph is not None:
+        if graph not in STAND_INS:
+            raise ValueError(
+                f"the workload '{name}' names the graph '{graph}', which nobody knows: those of "
+                "kernelbench/standins.py can be named"
+            )
+        generator, known = STAND_INS[graph].generator, STAND_INS[graph].note
+    elif isinstance(law, str):
+        generator, known = read_law(law)
+    told = ", ".join(filter(None, (known, note)))
+    return Workload(name=name, kind=kind, axes=more, generator=generator, note=told)
+
+
+def _notes_of(
+    group: tuple[str, ...] | dict[str, str | dict[str, Any]],
+) -> dict[str, str | dict[str, Any]]:
+    if isinstance(group, dict):
+        return group
+    return {name: USUAL_SIZES.get(name, "") for name in group}
+
+
+def _sizes(name: str, axes: tuple[str, ...]) -> dict[str, int]:
+    """The sizes that a workload is called by."""
+    sizes = name.split("x")
+    if len(sizes) != len(axes) or not all(size.isdigit() for size in sizes):
+        raise ValueError(
+            f"the workload '{name}' has a note alone, and its name is not the sizes "
+            f"{'x'.join(axes)}: call it so, or give the sizes by axis beside the note"
+        )
+    return dict(zip(axes, map(int, sizes), strict=True))
 
 
 def read_declaration(text: str, place: str) -> Declaration:

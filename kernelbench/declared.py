@@ -29,7 +29,7 @@ from .conditioning import count_terms, measure_conditions
 from .declaration import Declaration, read_declaration
 from .dtypes import DTYPES
 from .families import draw
-from .library_calls import baselines_of
+from .library_calls import SHARED, baselines_of
 from .problem import (
     Arrays,
     Axes,
@@ -119,7 +119,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         oracle=oracle,
         flops=lambda axes: float(value_of(declared.flops, axes)),
         bytes_moved=lambda axes: _bytes_of(inputs + outputs, axes),
-        baselines=baselines_of(functions, declared.writes_inputs) or (_of_oracle(compute),),
+        baselines=_baselines(declared, functions) or (_of_oracle(compute),),
         families=declared.legal_families,
         precision=Precision(nrmse=declared.nrmse),
         accuracy=declared.accuracy,
@@ -131,6 +131,12 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         version=declared.version,
         **_structures(declared),
     )
+
+
+def _baselines(declared: Declaration, functions: Functions) -> tuple[Baseline, ...]:
+    """The file's own functions go before those that it shares."""
+    shared = SHARED[declared.baselines] if declared.baselines else {}
+    return baselines_of({**shared, **functions}, declared.writes_inputs)
 
 
 def _structures(declared: Declaration) -> dict[str, Any]:

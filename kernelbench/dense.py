@@ -9,12 +9,22 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from ..errors import UsageError
-from .problem import Structure, Variations, Workload
+from .problem import Expected, Pair, Structure, Variations, Workload
 from .sizes import Range, draw_bulk, draw_sizes, is_middling, is_telling
 from .tried import Tried
 
 BLOCK_ELEMENTS = 1 << 15
 """Of a block of an oracle: its float64 temporaries fit in a second-level cache."""
+
+USUAL_SIZES = {
+    "4096x1024": "attention scores of 4096 queries over 1024 keys",
+    "512x16384": "long rows, as over a vocabulary",
+    "4099x33": "short rows with an odd tail",
+    "3x16381": "fewer rows than most machines have cores",
+    "3x16383": "fewer rows than most machines have cores",
+}
+"""Sizes M x N that several problems on rows are timed at, and why: a workload that is named by its
+sizes alone has this note."""
 
 
 def blocks_of_rows(shape: tuple[int, ...]) -> Iterator[slice]:
@@ -22,6 +32,37 @@ def blocks_of_rows(shape: tuple[int, ...]) -> Iterator[slice]:
     rows, columns = shape
     block = max(1, BLOCK_ELEMENTS // columns)
     return (slice(start, min(start + block, rows)) for start in range(0, rows, block))
+
+
+def expect_by_rows(answer: Callable[..., Pair], terms: float, *arrays: np.ndarray) -> Expected:
+    """The right answer of a problem on the rows of matrices, worked out some rows at a time.
+
+    Args:
+        answer: value and scale, of the same rows of each matrix, which it may change, and of each
+            vector as a whole, all in float64.
+        terms: of the reduction.
+        arrays: matrices of one shape, which is the answer's too, and then vectors.
+    """
+    shape = arrays[0].shape
+    matrices = [array for array in arrays if array.ndim > 1]
+    vectors = [array.astype(np.float64) for array in arrays if array.ndim == 1]
+    value, scale = np.empty(shape), np.empty(shape)
+    for part in blocks_of_rows(shape):
+        rows = (matrix[part].astype(np.float64) for matrix in matrices)
+        value[part], scale[part] = answer(*rows, *vectors)
+    return Expected(value, scale, terms)
+
+
+def sum_rows(rows: np.ndarray) -> np.ndarray:
+    """The sum of each row, as a column."""
+    sums: np.ndarray = rows.sum(1, keepdims=True)
+    return sums
+
+
+def sum_products(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """The sum of the products of each row with another one, as a column."""
+    sums: np.ndarray = np.einsum("ij,ij->i", rows, others)[:, None]
+    return sums
 
 
 def gains(count: int, rng: np.random.Generator) -> np.ndarray:

@@ -13,15 +13,19 @@ smallest normal float32 a kernel may flush to zero.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .families import noise
-from .problem import Family
+from .problem import Family, Pair
 
 EXP_ULPS = 8.0
 """Relative error allowed to one exponential, in u: about four units in the last place."""
 TINY = 4 * 2.0**-126
 """Answers below the normal range may be flushed; exponentials clamped there end just above it."""
+OFFSETS = np.array((100, 150, 200, -120), np.float32)
+"""What a row of LARGE logits is shifted by: exp(89) overflows."""
 FARTHEST = 1e4
 """A logit that is further below its row's maximum, -inf too, has the answer 0 and no scale."""
 
@@ -41,16 +45,39 @@ def softmax_scale(
     spread: np.ndarray,
     terms: np.ndarray | float,
     lost: np.ndarray,
-    out: np.ndarray | None = None,
 ) -> np.ndarray:
     """The scale from the answer, `reach`, its weighted mean, N, and the row's sum of `drift`."""
     root = np.sqrt(terms)
-    scale: np.ndarray = np.add(reached, spread + EXP_ULPS + lost * 2.0**23, out=out)
+    scale: np.ndarray = reached + (spread + EXP_ULPS + lost * 2.0**23)
     scale /= root
     scale += 2.0
     scale *= value
     scale += TINY * 2.0**23 / root
     return scale
+
+
+def softmax_of(
+    distance: np.ndarray,
+    x: np.ndarray,
+    terms: np.ndarray | float,
+    total: Callable[[np.ndarray], np.ndarray],
+    weighted: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> Pair:
+    """The answer and its scale, float64.
+
+    Args:
+        distance: of each logit below its row's maximum, float64; it is written over.
+        x: the logits.
+        terms: how many a row has.
+        total: the sums of rows, as they can be broadcast to the logits.
+        weighted: the same of the products of two arrays.
+    """
+    np.minimum(distance, FARTHEST, out=distance)
+    value = np.exp(-distance)
+    value /= total(value)
+    reached = reach(distance, x)
+    scale = softmax_scale(value, reached, weighted(value, reached), terms, total(drift(value)))
+    return value, scale
 
 
 def reach(distance: np.ndarray, x: np.ndarray) -> np.ndarray:

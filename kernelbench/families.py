@@ -14,7 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import UsageError
-from .problem import Family
+from .problem import Family, Pair
 
 PROBE_NONZEROS = 3
 """Non-zeros of one reduction on the probe: one product and two sums stay within 4 u."""
@@ -30,6 +30,8 @@ among them, so that a lost last piece is seen."""
 LONG_LOGITS = 1 << 13
 """The same of exponentials, all of which have one sign: in every family a plain sum of 12,289 of
 them is wrong by up to nine tenths of what the gates allow (`make headroom`)."""
+_NEVER_THINNED = (Family.NORMAL, Family.DENORMAL, Family.PROBE)
+"""Families whose factors (draw_factors) have no long sums of one sign as they are."""
 LAST_OF_PROBE = 16
 """In half of the rows of a probe one of its non-zeros is among so many at the row's end."""
 
@@ -208,7 +210,7 @@ def _constant(shape: tuple[int, ...], rng: np.random.Generator, varies: int | No
 def thin_columns(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
     """Leaves few columns of a matrix at other values than 0 where its rows are LONG."""
     columns = array.shape[1]
-    if family is not Family.NORMAL:
+    if family not in _NEVER_THINNED:
         array[:, is_thinned(np.arange(columns), columns, (columns,), rng)] = 0
 
 
@@ -275,17 +277,19 @@ def raise_peaks(logits: np.ndarray, lengths: np.ndarray, rng: np.random.Generato
 
 
 def blemish(
+    family: Family,
     array: np.ndarray,
     rng: np.random.Generator,
     kinds: tuple[float, ...] = NOT_FINITE,
     places: np.ndarray | None = None,
 ) -> None:
-    """Puts a few of `kinds` into the array, each in a row of its own, out of `places` or of any.
+    """Puts a few of `kinds` into an array of NONFINITE, each in a row of its own: one out of
+    `places`, or any.
 
     Of two in a row one would show what a kernel makes of it where it loses the other. One row, at
     least, has none, if there are several.
     """
-    if not array.size:
+    if family is not Family.NONFINITE or not array.size or (places is not None and not len(places)):
         return
     rows = array.reshape(len(array), -1)
     count = int(np.clip(rows.size // 16, 1, MOST_BLEMISHES))
@@ -314,10 +318,59 @@ def draw_places(lengths: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.select((turn == 0, turn == 1), (lengths - 1 - near, near), anywhere)
 
 
-def denormal_rows(count: int, rng: np.random.Generator) -> np.ndarray:
-    """Which of `count` rows are denormal: a few, and at least one."""
+def single_out(
+    matrix: np.ndarray,
+    rng: np.random.Generator,
+    change: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> None:
+    """Changes one element of each row, at a random place.
+
+    Args:
+        change: gives the new values of the old ones and of the numbers of their columns; all are
+            columns of one value a row.
+    """
+    rows, columns = matrix.shape
+    place = rng.integers(0, columns, (rows, 1))
+    np.put_along_axis(matrix, place, change(np.take_along_axis(matrix, place, 1), place), 1)
+
+
+def draw_factors(
+    family: Family,
+    left: tuple[int, int],
+    right: tuple[int, int],
+    rng: np.random.Generator,
+    *,
+    varies: tuple[int, int],
+    live: np.ndarray | None = None,
+) -> Pair:
+    """Two dense matrices whose products are summed, along the second axis of the first one.
+
+    PROBE has few non-zeros in each row of the first, DENORMAL denormals in some rows of it.
+    NONFINITE is NORMAL: `blemish` is told where its blemishes may be.
+
+    Args:
+        left, right: their shapes.
+        varies: of each the axis that is not reduced.
+        live: the rows of the first that answers are made of; None: all.
+    """
+    if family is Family.PROBE:
+        return probe_rows(left, rng), full_mantissa(right, rng)
+    if family is Family.DENORMAL:
+        first = draw(Family.NORMAL, left, rng)
+        make_denormal(first, denormal_rows(left[0], rng, live), rng)
+        return first, below_one(right, rng)
+    first = draw(family, left, rng, varies=varies[0])
+    return first, draw(family, right, rng, varies=varies[1])
+
+
+def denormal_rows(
+    count: int, rng: np.random.Generator, live: np.ndarray | None = None
+) -> np.ndarray:
+    """Which of `count` rows are denormal: a few, and at least one of those that are `live`."""
     chosen = np.zeros(count, bool)
-    chosen[rng.integers(0, count, max(1, count // DENORMAL_SHARE))] = True
+    among = np.arange(count) if live is None else live
+    if len(among):
+        chosen[among[rng.integers(0, len(among), max(1, len(among) // DENORMAL_SHARE))]] = True
     return chosen
 
 

@@ -8,19 +8,24 @@
         return torch.softmax(x, 1)
 
 They are given what their parameters name: inputs and outputs (tensors, or arrays where the library
-is numpy's or scipy's), axes, `torch`, and `call`, which is all of it (problem.BaselineCall). A
-`by_compile` that asks for the call is not compiled itself: it gives a function, which writes, and
+is numpy's or scipy's), axes, `torch`, and `call`, which is all of it (problem.BaselineCall). On a
+sparse pattern also `structure`, `rows` (of every entry the number of its row), and `matrix` (the
+CSR matrix of the pattern and the input `values`: scipy's, or torch's). A `by_compile` that asks for
+one of `call`, `structure` and `rows` is not compiled itself: it gives a function, which writes, and
 the tensors for it.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, NamedTuple
 
-from .problem import Baseline, BaselineCall, Handle, Prepared
+from . import sparse_calls
+from .problem import Baseline, BaselineCall, Handle, Prepared, Structure
+from .sparse import INDPTR, VALUES, csr, row_numbers
+from .torch_calls import csr_view, dense_view
 
 
 class _Library(NamedTuple):
@@ -41,8 +46,12 @@ LIBRARIES = {
 }
 """Function → what it is held as. Those that a file has are its baselines, in this order."""
 _COMPILED = "by_compile"
+_WHOLE = {"call", "structure", "rows"}
 
 Function = Callable[..., Any]
+
+SHARED: dict[str, Mapping[str, Function]] = {"sparse product": vars(sparse_calls)}
+"""Functions that several problems have, by what their `baselines` say."""
 
 
 def baselines_of(
@@ -74,18 +83,16 @@ def _prepare(function: Function, library: _Library) -> Callable[[BaselineCall], 
 
 
 def _prepare_compiled(function: Function) -> Callable[[BaselineCall], Prepared]:
-    asks_for_call = "call" in inspect.signature(function).parameters
+    whole = _WHOLE & inspect.signature(function).parameters.keys()
 
     @wraps(function)
     def prepare(call: BaselineCall) -> Prepared:
         from .compiled_calls import prepare_compiled
 
         given = _arguments_of(function, call, tensors=True)
-        if asks_for_call:
+        if whole - call.inputs.keys() - call.axes.keys():
             writing, tensors = function(**given)
             return prepare_compiled(writing, *tensors)
-        from .torch_calls import dense_view
-
         inputs = {name: given.pop(name) for name in list(given) if name in call.inputs}
         outputs = [dense_view(array) for array in call.outputs.values()]
         return prepare_compiled(
@@ -124,16 +131,34 @@ def _inferring(compute: Prepared) -> Prepared:
 
 def _arguments_of(function: Function, call: BaselineCall, *, tensors: bool) -> dict[str, Any]:
     """What its parameters name."""
-    known: dict[str, Any] = {**call.axes, "call": call}
+    asked = inspect.signature(function).parameters
+    known = {**_of_pattern(call, asked, tensors=tensors), **call.axes, "call": call}
     if tensors:
         import torch
 
-        from .torch_calls import dense_view
-
         known["torch"] = torch
         arrays = {**call.inputs, **call.outputs}
-        wanted = [name for name in inspect.signature(function).parameters if name in arrays]
+        wanted = [name for name in asked if name in arrays]
         known |= {name: dense_view(arrays[name]) for name in wanted}
     else:
         known |= {**call.inputs, **call.outputs}
-    return {name: known[name] for name in inspect.signature(function).parameters}
+    return {name: known[name] for name in asked}
+
+
+def _of_pattern(call: BaselineCall, asked: Iterable[str], *, tensors: bool) -> dict[str, Any]:
+    """What there is of a sparse pattern beside its index arrays, as far as it is asked for."""
+    if INDPTR.name not in call.inputs:
+        return {}
+    structure = Structure(call.axes, call.inputs)
+    known: dict[str, Any] = {"structure": structure}
+    if "rows" in asked:
+        rows = row_numbers(structure)
+        known["rows"] = dense_view(rows) if tensors else rows
+    if "matrix" in asked and VALUES in call.inputs:
+        values, columns = call.inputs[VALUES], call.axes["K"]
+        known["matrix"] = (
+            csr_view(call, columns=columns, values=values)
+            if tensors
+            else csr(structure, values, columns)
+        )
+    return known

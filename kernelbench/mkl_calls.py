@@ -51,19 +51,21 @@ def _library() -> Any:
     return library
 
 
-def sparse_product(call: BaselineCall, dense: str, output: str) -> Handle:
-    """The product of the call's CSR matrix with a dense matrix or vector, in float32."""
-    return _Product(_library(), call, dense, output)
+def sparse_product(call: BaselineCall, dense: np.ndarray, product: np.ndarray) -> Handle:
+    """The product of the call's CSR matrix with a dense matrix or vector of it, in float32."""
+    return _Product(_library(), call, dense, product)
 
 
 class _Product:
     """See problem.Handle."""
 
-    def __init__(self, library: Any, call: BaselineCall, dense: str, output: str) -> None:
+    def __init__(
+        self, library: Any, call: BaselineCall, dense: np.ndarray, product: np.ndarray
+    ) -> None:
         self._library = library
         self._call = call
-        self._b, self._c = _address(call.inputs[dense]), _address(call.outputs[output])
-        columns = call.inputs[dense].shape[1:]
+        self._b, self._c = _address(dense), _address(product)
+        columns = dense.shape[1:]
         self._columns = columns[0] if columns else 0
         self._handle: ctypes.c_void_p | None = None
         self.refresh()

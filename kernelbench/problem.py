@@ -23,6 +23,8 @@ from .tried import Tried
 
 Arrays = dict[str, np.ndarray]
 Axes = dict[str, int]
+Pair = tuple[np.ndarray, np.ndarray]
+"""Two inputs, or what an answer is and its scale (Expected)."""
 
 
 class Family(StrEnum):

@@ -42,7 +42,7 @@ from .patterns import (
     wide_pattern,
     widen,
 )
-from .problem import Axes, Family, Structure, Tensor, Variations, Workload
+from .problem import Axes, Family, Pair, Structure, Tensor, Variations, Workload
 from .sizes import (
     BEYOND_16_BITS,
     BULK,
@@ -69,6 +69,9 @@ INDICES = Tensor(
     is_index=True,
     meaning="column of each entry; ascending and distinct within a row",
 )
+
+VALUES = "values"
+"""The input that a CSR matrix takes its entries from, where it has any."""
 
 OWN_AXES = ("M", "K", "nnz")
 """Axes that a pattern gives; all others come from the workload."""
@@ -183,7 +186,7 @@ def row_terms(structure: Structure) -> np.ndarray:
     return terms
 
 
-def row_places(structure: Structure) -> tuple[np.ndarray, np.ndarray]:
+def row_places(structure: Structure) -> Pair:
     """Of every entry, its number within its row and that row's length."""
     rows, first = row_numbers(structure), structure.arrays["indptr"][:-1]
     return np.arange(len(rows)) - first[rows], row_lengths(structure)[rows]
@@ -196,7 +199,7 @@ def draw_entries(structure: Structure, rng: np.random.Generator, lanes: int = 1)
     Args:
         lanes: values of each entry, as heads.
     """
-    live = np.flatnonzero(row_lengths(structure))
+    live = live_rows(structure)
     if not len(live):
         return live
     rows, lane = np.divmod(draw_few(len(live) * lanes, rng), lanes)
@@ -231,13 +234,9 @@ def row_constants(structure: Structure, rng: np.random.Generator) -> np.ndarray:
     return entries
 
 
-def denormal_live_rows(structure: Structure, rng: np.random.Generator) -> np.ndarray:
-    """Which rows are denormal in the family of that name: a few of those that have entries."""
-    live = np.flatnonzero(row_lengths(structure))
-    chosen = np.zeros(structure.axes["M"], bool)
-    if len(live):
-        chosen[live] = denormal_rows(len(live), rng)
-    return chosen
+def live_rows(structure: Structure) -> np.ndarray:
+    """The numbers of the rows that have entries."""
+    return np.flatnonzero(row_lengths(structure))
 
 
 def factors(
@@ -248,7 +247,7 @@ def factors(
     *,
     nonzeros: int = PROBE_NONZEROS,
     kinds: tuple[float, ...] = NOT_FINITE,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Pair:
     """Values of the entries, and the dense factor of `shape` whose rows the columns name.
 
     Args:
@@ -262,7 +261,8 @@ def factors(
         return entries, full_mantissa(shape, rng)
     if family is Family.DENORMAL:
         entries = draw(Family.NORMAL, (count,), rng)
-        make_denormal(entries, denormal_live_rows(structure, rng)[row_numbers(structure)], rng)
+        chosen = denormal_rows(structure.axes["M"], rng, live_rows(structure))
+        make_denormal(entries, chosen[row_numbers(structure)], rng)
         return entries, below_one(shape, rng)
     is_constant = family is Family.CONSTANT
     entries = row_constants(structure, rng) if is_constant else draw(family, (count,), rng)
@@ -271,10 +271,10 @@ def factors(
         entries[is_thinned(*row_places(structure), (count,), rng)] = 0
     if family is Family.NONFINITE and count:
         columns = structure.arrays["indices"]
-        blemish(dense, rng, kinds, places=columns)
+        blemish(family, dense, rng, kinds, places=columns)
         is_met = ~np.isfinite(dense).reshape(len(dense), -1).all(1)[columns]
         if any(map(np.isnan, kinds)):
-            blemish(entries, rng, kinds, places=draw_entries(structure, rng))
+            blemish(family, entries, rng, kinds, places=draw_entries(structure, rng))
             entries[np.flatnonzero(is_met)[::2]] = 0
         else:
             entries[is_met & (entries == 0)] = 1

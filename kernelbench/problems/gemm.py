@@ -7,17 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..families import (
-    below_one,
-    blemish,
-    denormal_rows,
-    draw,
-    full_mantissa,
-    make_denormal,
-    probe_rows,
-    thin_columns,
-)
-from ..problem import BaselineCall, Expected, Family, Prepared
+from ..families import blemish, draw_factors, thin_columns
+from ..problem import BaselineCall, Expected, Family, Pair, Prepared
 
 PROBLEM = {
     "title": "Dense matrix product",
@@ -33,52 +24,26 @@ PROBLEM = {
     "workloads": {
         "realistic": {
             "512": {"M": 512, "N": 512, "K": 512},
-            "1024x256x768": {
-                "M": 1024,
-                "N": 256,
-                "K": 768,
-                "note": "a projection of a small transformer",
-            },
+            "1024x256x768": "a projection of a small transformer",
         },
         "tiny": {"tiny": {"M": 64, "N": 64, "K": 64}},
         "adversarial": {
-            "129x65x257": {
-                "M": 129,
-                "N": 65,
-                "K": 257,
-                "note": "one more than tile sizes, a prime depth",
-            },
-            "1x1000x2048": {
-                "M": 1,
-                "N": 1000,
-                "K": 2048,
-                "note": "a single row: bound by memory",
-            },
+            "129x65x257": "one more than tile sizes, a prime depth",
+            "1x1000x2048": "a single row: bound by memory",
         },
     },
     "families": "denormal large nonfinite exact probe",
-    "accuracy": "n = K, s = sum over k of |A[i,k] B[k,j]|. One float32 running sum of more than "
-    "some 250 terms of one size and sign can miss it: add sums of blocks, or keep several. Zero "
-    "times infinity is NaN.",
+    "accuracy": "n = K, s = sum over k of |A[i,k] B[k,j]|. {running sum} Zero times infinity is "
+    "NaN.",
 }
 
 
-def values(
-    family: Family, rng: np.random.Generator, M: int, N: int, K: int
-) -> tuple[np.ndarray, np.ndarray]:
+def values(family: Family, rng: np.random.Generator, M: int, N: int, K: int) -> Pair:
     """The two factors; constant along the reduction where they are constant."""
-    left, right = (M, K), (K, N)
-    if family is Family.PROBE:
-        return probe_rows(left, rng), full_mantissa(right, rng)
-    if family is Family.DENORMAL:
-        a = draw(Family.NORMAL, left, rng)
-        make_denormal(a, denormal_rows(M, rng), rng)
-        return a, below_one(right, rng)
-    a, b = draw(family, left, rng, varies=0), draw(family, right, rng, varies=1)
+    a, b = draw_factors(family, (M, K), (K, N), rng, varies=(0, 1))
     thin_columns(family, a, rng)
-    if family is Family.NONFINITE:
-        blemish(a, rng)
-        blemish(b, rng)
+    blemish(family, a, rng)
+    blemish(family, b, rng)
     return a, b
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..families import NOT_FINITE
-from ..problem import Arrays, BaselineCall, Expected, Family, Prepared, Structure
+from ..problem import Arrays, Expected, Family, Pair, Prepared, Structure
 from ..sparse import csr, factors, row_lengths, row_numbers, row_terms
 
 PROBLEM = {
@@ -46,42 +46,20 @@ PROBLEM = {
                 "N": 64,
                 "reduce": 0,
                 "graph": "pubmed",
-                "note": "statistics of the pubmed citation graph, pooled by the maximum",
+                "note": "pooled by the maximum",
             },
-            "pubmed-mean": {
-                "N": 64,
-                "reduce": 1,
-                "graph": "pubmed",
-                "note": "the same, pooled by the mean",
-            },
+            "pubmed-mean": {"N": 64, "reduce": 1, "graph": "pubmed", "note": "pooled by the mean"},
         },
-        "tiny": {
-            "tiny": {
-                "N": 32,
-                "reduce": 0,
-                "pattern": {"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0},
-            }
-        },
+        "tiny": {"tiny": {"N": 32, "reduce": 0, "pattern": "uneven 1000"}},
         "adversarial": {
-            "hub-max-33": {
-                "N": 33,
-                "reduce": 0,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "one full row, 40 % empty rows, an odd width",
-            },
-            "hub-mean-33": {
-                "N": 33,
-                "reduce": 1,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "the same, by the mean",
-            },
+            "hub-max-33": {"N": 33, "reduce": 0, "pattern": "hub 2000", "note": "an odd width"},
+            "hub-mean-33": {"N": 33, "reduce": 1, "pattern": "hub 2000", "note": "by the mean"},
         },
     },
     "families": "denormal large nonfinite exact probe",
     "accuracy": "Maximum: bit for bit, each product rounded once. Mean: n = the entries of the "
-    "row, s = the mean of the magnitudes of the products. One float32 running sum of more than "
-    "some 250 terms of one size and sign can miss it: add sums of blocks, or keep several. An "
-    "empty row gives 0. NaN is never drawn into a maximum.",
+    "row, s = the mean of the magnitudes of the products. {running sum} An empty row gives 0. NaN "
+    "is never drawn into a maximum.",
 }
 MAX, MEAN = 0, 1
 PROBE_NONZEROS = 2
@@ -90,7 +68,7 @@ PROBE_NONZEROS = 2
 
 def values(
     structure: Structure, family: Family, rng: np.random.Generator, K: int, N: int, reduce: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Pair:
     """Weights of the entries and the dense B.
 
     EXACT leaves rows at zero whose length is no power of two: their mean would be rounded. The
@@ -137,27 +115,20 @@ def _row_maxima(arrays: Arrays, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 # torch.compile hands a sparse CSR product to the same library call as eager: left out.
 def by_torch(
-    torch: Any, call: BaselineCall, values: Any, B: Any, C: Any, K: int, reduce: int
+    torch: Any, matrix: Any, rows: Any, indices: Any, values: Any, B: Any, C: Any, reduce: int
 ) -> Prepared:
     """torch's sparse product with a reduction, or what stands for it on a GPU."""
-    from ..torch_calls import csr_view
-
     word = "amax" if reduce == MAX else "mean"
     if B.is_cuda:
-        return prepare_scattered(call, values, B, C, word)
-    a = csr_view(call, columns=K, values=call.inputs["values"])
-    return lambda: C.copy_(torch.sparse.mm(a, B, reduce=word))
+        return prepare_scattered(torch, rows, indices, values, B, C, word)
+    return lambda: C.copy_(torch.sparse.mm(matrix, B, reduce=word))
 
 
-def prepare_scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: str) -> Prepared:
+def prepare_scattered(
+    torch: Any, rows: Any, columns: Any, values: Any, b: Any, c: Any, reduce: str
+) -> Prepared:
     """Gathered rows, scattered: torch has no sparse product with a reduction on GPUs."""
-    import torch
-
-    from ..torch_calls import dense_view
-
-    columns = dense_view(call.inputs["indices"])
-    rows = dense_view(row_numbers(Structure(call.axes, call.inputs))).long()
-    wide = rows[:, None].expand(-1, b.shape[1])
+    wide = rows.long()[:, None].expand(-1, b.shape[1])
 
     def compute() -> None:
         terms = values[:, None] * torch.index_select(b, 0, columns)
@@ -167,11 +138,10 @@ def prepare_scattered(call: BaselineCall, values: Any, b: Any, c: Any, reduce: s
 
 
 def by_scipy(
-    call: BaselineCall, values: np.ndarray, B: np.ndarray, C: np.ndarray, K: int, reduce: int
+    structure: Structure, matrix: Any, values: np.ndarray, B: np.ndarray, C: np.ndarray, reduce: int
 ) -> Prepared:
     """scipy's product and numpy's division; it has none with a maximum: numpy's segmented one."""
     if reduce == MAX:
-        return lambda: np.copyto(C, _row_maxima(call.inputs, values, B))
-    structure = Structure(call.axes, call.inputs)
-    a, lengths = csr(structure, values, K), row_terms(structure).astype(np.float32)[:, None]
-    return lambda: np.copyto(C, np.divide(a @ B, lengths))
+        return lambda: np.copyto(C, _row_maxima(structure.arrays, values, B))
+    lengths = row_terms(structure).astype(np.float32)[:, None]
+    return lambda: np.copyto(C, np.divide(matrix @ B, lengths))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..dense import blocks_of_rows
-from ..families import below_one, blemish, draw, full_mantissa, make_denormal, probe_rows
-from ..problem import BaselineCall, Expected, Family, Prepared, Structure
-from ..sparse import denormal_live_rows, row_numbers
+from ..families import blemish, draw_factors
+from ..problem import BaselineCall, Expected, Family, Pair, Prepared, Structure
+from ..sparse import live_rows, row_numbers
 
 PROBLEM = {
     "title": "Sampled dense-dense product (CSR)",
@@ -37,32 +37,15 @@ PROBLEM = {
     "flops": "2 * nnz * D",
     "workloads": {
         "realistic": {
-            "enron-64": {
-                "D": 64,
-                "graph": "email-Enron",
-                "note": "statistics of email-Enron: uneven rows",
-            },
-            "pubmed-128": {
-                "D": 128,
-                "graph": "pubmed",
-                "note": "statistics of the pubmed citation graph, 128 features",
-            },
+            "enron-64": {"D": 64, "graph": "email-Enron"},
+            "pubmed-128": {"D": 128, "graph": "pubmed", "note": "128 features"},
         },
-        "tiny": {
-            "tiny": {"D": 32, "pattern": {"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}}
-        },
-        "adversarial": {
-            "hub-33": {
-                "D": 33,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "one full row, 40 % empty rows, an odd depth",
-            },
-        },
+        "tiny": {"tiny": {"D": 32, "pattern": "uneven 1000"}},
+        "adversarial": {"hub-33": {"D": 33, "pattern": "hub 2000", "note": "an odd depth"}},
     },
     "families": "denormal large nonfinite exact probe",
-    "accuracy": "n = D, s = sum over d of the magnitudes of the products. One float32 running sum "
-    "of more than some 250 terms of one size and sign can miss it: add sums of blocks, or keep "
-    "several. Zero times infinity is NaN.",
+    "accuracy": "n = D, s = sum over d of the magnitudes of the products. {running sum} Zero times "
+    "infinity is NaN.",
     # torch writes the pattern of the result, which is the one it was given.
     "writes_inputs": ["torch eager"],
 }
@@ -70,19 +53,12 @@ PROBLEM = {
 
 def values(
     structure: Structure, family: Family, rng: np.random.Generator, M: int, K: int, D: int
-) -> tuple[np.ndarray, np.ndarray]:
+) -> Pair:
     """The two dense factors; one value per row where they are constant."""
-    left, right = (M, D), (K, D)
-    if family is Family.PROBE:
-        return probe_rows(left, rng), full_mantissa(right, rng)
-    if family is Family.DENORMAL:
-        u = draw(Family.NORMAL, left, rng)
-        make_denormal(u, denormal_live_rows(structure, rng), rng)
-        return u, below_one(right, rng)
-    u, v = draw(family, left, rng, varies=0), draw(family, right, rng, varies=0)
-    if family is Family.NONFINITE and structure.axes["nnz"]:
-        blemish(u, rng, places=row_numbers(structure))
-        blemish(v, rng, places=structure.arrays["indices"])
+    live = live_rows(structure)
+    u, v = draw_factors(family, (M, D), (K, D), rng, varies=(0, 0), live=live)
+    blemish(family, u, rng, places=row_numbers(structure))
+    blemish(family, v, rng, places=structure.arrays["indices"])
     return u, v
 
 
@@ -112,9 +88,6 @@ def by_torch(torch: Any, call: BaselineCall, U: Any, V: Any, K: int, nnz: int) -
     return lambda: torch.sparse.sampled_addmm(nothing, U, turned, beta=0.0, out=e)
 
 
-def by_compile(call: BaselineCall, indices: Any, U: Any, V: Any, E: Any) -> Any:
+def by_compile(rows: Any, indices: Any, U: Any, V: Any, E: Any) -> Any:
     """Gathered rows."""
-    from ..torch_calls import dense_view
-
-    rows = dense_view(row_numbers(Structure(call.axes, call.inputs)))
     return lambda r, c, u, v, e: e.copy_((u[r] * v[c]).sum(1)), (rows, indices, U, V, E)

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..problem import BaselineCall, Expected, Family, Handle, Prepared, Structure
+from ..problem import Expected, Family, Pair, Structure
 from ..sparse import csr, factors, row_terms
 
 PROBLEM = {
@@ -34,44 +32,24 @@ PROBLEM = {
     "flops": "2 * nnz * N",
     "workloads": {
         "realistic": {
-            "pubmed-128": {
-                "N": 128,
-                "graph": "pubmed",
-                "note": "statistics of the pubmed citation graph, 128 features",
-            },
-            "enron-33": {
-                "N": 33,
-                "graph": "email-Enron",
-                "note": "uneven rows and an odd width",
-            },
-            "caida-64": {"N": 64, "graph": "as-caida", "note": "a few huge hubs"},
+            "pubmed-128": {"N": 128, "graph": "pubmed", "note": "128 features"},
+            "enron-33": {"N": 33, "graph": "email-Enron", "note": "an odd width"},
+            "caida-64": {"N": 64, "graph": "as-caida"},
         },
-        "tiny": {
-            "tiny": {"N": 32, "pattern": {"law": "degree", "rows": 1000, "nnz": 6000, "cv": 2.0}}
-        },
+        "tiny": {"tiny": {"N": 32, "pattern": "uneven 1000"}},
         "adversarial": {
-            "hub-33": {
-                "N": 33,
-                "pattern": {"law": "hub", "n": 2000, "nnz": 8000},
-                "note": "one full row, 40 % empty rows, an odd width",
-            },
-            "rmat-12": {
-                "N": 100,
-                "pattern": {"law": "rmat", "scale": 12, "edge_factor": 16},
-                "note": "a third of the rows empty, the top hundredth hold a third of the entries",
-            },
+            "hub-33": {"N": 33, "pattern": "hub 2000", "note": "an odd width"},
+            "rmat-12": {"N": 100, "pattern": "rmat 12"},
         },
     },
+    "baselines": "sparse product",
     "families": "denormal large nonfinite exact probe",
-    "accuracy": "n = the entries of the row, s = sum of |values[p] B[indices[p],n]|. One float32 "
-    "running sum of more than some 250 terms of one size and sign can miss it: add sums of blocks, "
-    "or keep several. An empty row gives 0; zero times infinity is NaN.",
+    "accuracy": "n = the entries of the row, s = sum of |values[p] B[indices[p],n]|. {running sum} "
+    "An empty row gives 0; zero times infinity is NaN.",
 }
 
 
-def values(
-    structure: Structure, family: Family, rng: np.random.Generator, K: int, N: int
-) -> tuple[np.ndarray, np.ndarray]:
+def values(structure: Structure, family: Family, rng: np.random.Generator, K: int, N: int) -> Pair:
     """Values of A and the dense B."""
     return factors(structure, family, (K, N), rng)
 
@@ -81,31 +59,3 @@ def oracle(structure: Structure, values: np.ndarray, B: np.ndarray, K: int) -> E
     value = csr(structure, values.astype(np.float64), K) @ B.astype(np.float64)
     scale = csr(structure, np.abs(values), K) @ np.abs(B)
     return Expected(value, scale.astype(np.float64), row_terms(structure)[:, None])
-
-
-def by_torch(torch: Any, call: BaselineCall, B: Any, C: Any, K: int) -> Prepared:
-    """MKL's sparse product, or torch's own."""
-    from ..torch_calls import csr_view
-
-    a = csr_view(call, columns=K, values=call.inputs["values"])
-    return lambda: torch.addmm(C, a, B, beta=0, out=C)
-
-
-def by_scipy(call: BaselineCall, B: np.ndarray, C: np.ndarray, K: int) -> Prepared:
-    """scipy's, on one thread."""
-    a = csr(Structure(call.axes, call.inputs), call.inputs["values"], K)
-    return lambda: np.copyto(C, a @ B)
-
-
-def by_mkl(call: BaselineCall) -> Handle:
-    """MKL's inspector-executor."""
-    from ..mkl_calls import sparse_product
-
-    return sparse_product(call, "B", "C")
-
-
-def by_cupy(call: BaselineCall) -> Prepared:
-    """cuSPARSE."""
-    from ..cupy_calls import sparse_product
-
-    return sparse_product(call, "B", "C")

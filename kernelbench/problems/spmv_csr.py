@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from ..problem import BaselineCall, Expected, Family, Handle, Prepared, Structure
+from ..problem import Expected, Family, Pair, Structure
 from ..sparse import csr, factors, row_terms
 
 PROBLEM = {
@@ -28,34 +26,20 @@ PROBLEM = {
     "flops": "2 * nnz",
     "workloads": {
         "realistic": {
-            "amazon0302": {"graph": "amazon0302", "note": "1.2 M entries in near-regular rows"},
-            "Epinions": {
-                "graph": "soc-Epinions1",
-                "note": "uneven rows: half a million entries, coefficient of variation 3.9",
-            },
+            "amazon0302": {"graph": "amazon0302"},
+            "Epinions": {"graph": "soc-Epinions1"},
         },
-        "tiny": {"tiny": {"pattern": {"law": "degree", "rows": 2000, "nnz": 12_000, "cv": 2.0}}},
-        "adversarial": {
-            "hub": {
-                "pattern": {"law": "hub", "n": 20_000, "nnz": 80_000},
-                "note": "one full row, 40 % empty rows",
-            },
-            "rmat-14": {
-                "pattern": {"law": "rmat", "scale": 14, "edge_factor": 16},
-                "note": "a third of the rows empty, the top hundredth hold a third of the entries",
-            },
-        },
+        "tiny": {"tiny": {"pattern": "uneven 2000"}},
+        "adversarial": {"hub": {"pattern": "hub 20000"}, "rmat-14": {"pattern": "rmat 14"}},
     },
+    "baselines": "sparse product",
     "families": "denormal large nonfinite exact probe",
-    "accuracy": "n = the entries of the row, s = sum of |values[p] x[indices[p]]|. One float32 "
-    "running sum of more than some 250 terms of one size and sign can miss it: add sums of blocks, "
-    "or keep several. An empty row gives 0; zero times infinity is NaN.",
+    "accuracy": "n = the entries of the row, s = sum of |values[p] x[indices[p]]|. {running sum} "
+    "An empty row gives 0; zero times infinity is NaN.",
 }
 
 
-def values(
-    structure: Structure, family: Family, rng: np.random.Generator, K: int
-) -> tuple[np.ndarray, np.ndarray]:
+def values(structure: Structure, family: Family, rng: np.random.Generator, K: int) -> Pair:
     """Values of A and the vector x."""
     return factors(structure, family, (K,), rng)
 
@@ -65,31 +49,3 @@ def oracle(structure: Structure, values: np.ndarray, x: np.ndarray, K: int) -> E
     a, vector = values.astype(np.float64), x.astype(np.float64)
     value = csr(structure, a, K) @ vector
     return Expected(value, csr(structure, np.abs(a), K) @ np.abs(vector), row_terms(structure))
-
-
-def by_torch(torch: Any, call: BaselineCall, x: Any, y: Any, K: int) -> Prepared:
-    """MKL's sparse product, or torch's own."""
-    from ..torch_calls import csr_view
-
-    a = csr_view(call, columns=K, values=call.inputs["values"])
-    return lambda: torch.mv(a, x, out=y)
-
-
-def by_scipy(call: BaselineCall, x: np.ndarray, y: np.ndarray, K: int) -> Prepared:
-    """scipy's, on one thread."""
-    a = csr(Structure(call.axes, call.inputs), call.inputs["values"], K)
-    return lambda: np.copyto(y, a @ x)
-
-
-def by_mkl(call: BaselineCall) -> Handle:
-    """MKL's inspector-executor."""
-    from ..mkl_calls import sparse_product
-
-    return sparse_product(call, "x", "y")
-
-
-def by_cupy(call: BaselineCall) -> Prepared:
-    """cuSPARSE."""
-    from ..cupy_calls import sparse_product
-
-    return sparse_product(call, "x", "y")

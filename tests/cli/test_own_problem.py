@@ -293,7 +293,7 @@ def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
     ):
         changed = text.replace(answer, wrong)
         if name == "huge":
-            changed = changed.replace('"M": 1024, "N": 4096', '"M": 1048576, "N": 1048576')
+            changed = changed.replace('"1024x4096"', '"1048576x1048576"')
         (work / f"{name}.py").write_text(changed)
         refused = place.kw("problems", "--check", f"./{name}.py")
         assert refused.code == 1, refused.err

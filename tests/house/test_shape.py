@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import statistics
 import types
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from package_tree import Module, modules
 
 MAX_MODULE = 450
 MAX_FUNCTION = 60
+MEDIAN_PROBLEM = 85
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -53,6 +55,14 @@ def test_size() -> None:
             if body_lines(function) > MAX_FUNCTION
         ]
     assert long == []
+
+
+def test_a_problem_is_one_small_file() -> None:
+    """What a second one would repeat belongs to the library; the limit is of the median."""
+    problems = [each for each in modules() if each.name.startswith("kernelbench.problems.")]
+    lines = [len(each.path.read_text("utf-8").splitlines()) for each in problems]
+    assert len(lines) >= 11
+    assert statistics.median(lines) <= MEDIAN_PROBLEM
 
 
 def test_everything_public_is_annotated() -> None:

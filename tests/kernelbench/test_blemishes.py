@@ -17,7 +17,7 @@ from kernelwright.kernelbench.sparse import row_numbers
 def test_each_stands_in_a_row_of_its_own_and_a_row_is_left(rows: int) -> None:
     for seed in range(20):
         array = np.zeros((rows, 5000), np.float32)
-        blemish(array, np.random.default_rng(seed), (np.nan,))
+        blemish(Family.NONFINITE, array, np.random.default_rng(seed), (np.nan,))
         in_row = np.isnan(array).sum(1)
         assert in_row.max() == 1
         assert in_row.sum() == min(MOST_BLEMISHES, max(1, rows - 1))

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from kernelwright.errors import UsageError
-from kernelwright.kernelbench.declaration import read_declaration
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.declaration import SENTENCES, read_declaration
 from kernelwright.kernelbench.declared import problem_of
-from kernelwright.kernelbench.problem import Expected, Family, Problem
+from kernelwright.kernelbench.problem import Expected, Family, Problem, Workload
+from kernelwright.kernelbench.sparse import pattern_of
+from kernelwright.kernelbench.standins import LAWS, STAND_INS, read_law
 
 FILE = '''"""Rows times two."""
 
@@ -62,6 +65,66 @@ def test_a_file_becomes_a_problem() -> None:
     assert np.array_equal(problem.oracle(structure, drawn)["y"].value, 2.0 * drawn["x"])
 
 
+def test_a_workload_may_be_named_by_its_sizes_and_a_pattern_by_its_law() -> None:
+    text = FILE.replace(
+        '"tiny": {"tiny": {"M": 2, "N": 3}},',
+        """"tiny": {"2x3": "two rows", "4x5": ""},
+        "adversarial": {
+            "hub": {"N": 3, "pattern": "hub 70", "note": "three"},
+            "uneven": {"N": 3, "pattern": "uneven 50"},
+            "caida": {"N": 3, "graph": "as-caida"},
+            "own": {"N": 3, "pattern": {"law": "hub", "n": 9, "nnz": 20}, "note": "mine"},
+        },""",
+    )
+    found = {each.name: each for each in read_declaration(text, "twice.py").all_workloads}
+    assert (found["2x3"].axes, found["2x3"].note) == ({"M": 2, "N": 3}, "two rows")
+    assert (found["4x5"].axes, found["4x5"].note) == ({"M": 4, "N": 5}, "")
+    assert found["hub"].axes == {"N": 3}
+    assert found["hub"].note == "one full row, 40 % empty rows, three"
+    assert found["uneven"].note == ""
+    assert found["caida"].note == STAND_INS["as-caida"].note
+    assert "note" not in found["caida"].generator
+    assert found["own"].note == "mine"
+    assert found["own"].generator == {"law": "hub", "n": 9, "nnz": 20}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_law_is_what_its_note_says(law: str) -> None:
+    generator, note = read_law(f"{law} {10 if law == 'rmat' else 700}")
+    pattern = pattern_of(Workload(name="a", kind="tiny", generator=generator))
+    lengths = np.sort(np.diff(pattern.indptr))[::-1]
+    empty = float(np.mean(lengths == 0))
+    if law == "rmat":
+        assert pattern.rows == 1024
+        assert note.startswith("a third of the rows empty")
+        assert 0.2 < empty < 0.45
+        assert 0.15 < lengths[:10].sum() / pattern.nnz < 0.4
+    elif law == "hub":
+        assert note == "one full row, 40 % empty rows"
+        assert (lengths[0], 0.35 < empty < 0.45) == (pattern.cols, True)
+    else:
+        assert (note, pattern.rows, pattern.nnz) == ("", 700, 4200)
+        assert 1.7 < lengths.std() / lengths.mean() < 2.3
+
+
+def test_sizes_in_a_list_have_their_usual_notes() -> None:
+    text = FILE.replace('{"tiny": {"M": 2, "N": 3}}', '["4099x33", "5x7"]')
+    found = {each.name: each for each in read_declaration(text, "twice.py").all_workloads}
+    assert (found["4099x33"].axes, found["4099x33"].kind) == ({"M": 4099, "N": 33}, "tiny")
+    assert found["4099x33"].note == "short rows with an odd tail"
+    assert (found["5x7"].axes, found["5x7"].note) == ({"M": 5, "N": 7}, "")
+
+
+def test_a_sentence_of_several_accuracies_is_written_once() -> None:
+    known = [registry.get(name).accuracy for name in registry.names()]
+    assert not any("{" in each for each in known)
+    for mark, sentence in SENTENCES.items():
+        text = FILE.replace('"flops"', f'"accuracy": "n = {{k}}. {mark} Then more.", "flops"')
+        told = read_declaration(text, "twice.py").accuracy
+        assert told == f"n = {{k}}. {sentence} Then more."
+        assert sum(sentence in each for each in known) >= 2
+
+
 def test_a_file_is_read_and_never_run() -> None:
     text = FILE.replace("import os", "raise SystemExit(3)")
     assert read_declaration(text, "twice.py").title == "Twice"
@@ -88,6 +151,12 @@ def test_a_file_is_read_and_never_run() -> None:
         ('"M * N"', '"M * L"', "flops names 'L', which is no axis: M, N"),
         ('"M * N"', '"M / N"', "'M / N' in 'M / N' is neither an axis nor a whole number"),
         ('"float32[M, N]"', '"float32[M, P+1]"', "the shape of y names 'P'"),
+        ('{"M": 2, "N": 3}', '"a note"', "'tiny' has a note alone, and its name is not the sizes"),
+        ('"tiny": {"M": 2, "N": 3}', '"2x3x4": "a note"', "its name is not the sizes MxN"),
+        ('{"tiny": {"M": 2, "N": 3}}', '["2x3", "two"]', "'two' has a note alone"),
+        ('"N": 3}', '"graph": "enron"}', "names the graph 'enron', which nobody knows"),
+        ('"N": 3}', '"pattern": "hubs 9"}', "'hubs 9' is no law with a number, such as 'hub 2000'"),
+        ('"N": 3}', '"pattern": "hub"}', "'hub' is no law with a number"),
     ],
 )
 def test_what_cannot_be_is_told_with_its_line(old: str, new: str, told: str) -> None:

@@ -402,8 +402,9 @@ def test_kernels_are_read_from_a_packed_table() -> None:
 def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
     import torch
 
-    from kernelwright.kernelbench.problem import BaselineCall, Family
+    from kernelwright.kernelbench.problem import Family
     from kernelwright.kernelbench.problems.gspmm_reduce import prepare_scattered
+    from kernelwright.kernelbench.sparse import row_numbers
     from kernelwright.verifier.truth.trials import make_item
 
     problem = registry.get("gspmm_reduce")
@@ -415,7 +416,6 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
         of = type(structure)(axes, structure.arrays)
         expected = problem.oracle(of, item.inputs)["C"].value
         c = np.full(expected.shape, np.nan, np.float32)
-        call = BaselineCall(axes, inputs, {"C": c})
-        values, b = (torch.from_numpy(inputs[name]) for name in ("values", "B"))
-        prepare_scattered(call, values, b, torch.from_numpy(c), reduce)()
+        given = (row_numbers(of), *(inputs[name] for name in ("indices", "values", "B")), c)
+        prepare_scattered(torch, *map(torch.from_numpy, given), reduce)()
         np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The baselines of every product of a CSR matrix with a dense matrix or vector.
+
+A problem has them by `"baselines": "sparse product"`. They are such functions as a problem's file
+has (library_calls.py); the dense factor and the product may have any names.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import cupy_calls, mkl_calls
+from .problem import BaselineCall, Handle, Prepared, Tensor
+from .sparse import INDICES, INDPTR, VALUES
+from .torch_calls import dense_view
+
+MATRIX = {INDPTR.name: INDPTR.shape, INDICES.name: INDICES.shape, VALUES: INDICES.shape}
+"""The inputs that are the CSR matrix, and their shapes."""
+NEEDS = "inputs indptr, indices, values[nnz] and one more [K] or [K, N]; one output [M] or [M, N]"
+
+
+def is_product(inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> bool:
+    """Whether these are the tensors of such a product, as NEEDS says."""
+    given = {tensor.name: tensor.shape for tensor in inputs}
+    dense = [shape for name, shape in given.items() if name not in MATRIX]
+    return (
+        all(given.get(name) == shape for name, shape in MATRIX.items())
+        and len(dense) == 1
+        and dense[0][:1] == ("K",)
+        and len(dense[0]) <= 2
+        and [tensor.shape for tensor in outputs] == [("M", *dense[0][1:])]
+    )
+
+
+def by_torch(torch: Any, call: BaselineCall, matrix: Any) -> Prepared:
+    """MKL's sparse product, or torch's own."""
+    dense, product = (dense_view(array) for array in _factor_and_product(call))
+    if dense.ndim == 1:
+        return lambda: torch.mv(matrix, dense, out=product)
+    return lambda: torch.addmm(product, matrix, dense, beta=0, out=product)
+
+
+def by_scipy(call: BaselineCall, matrix: Any) -> Prepared:
+    """scipy's, on one thread."""
+    dense, product = _factor_and_product(call)
+    return lambda: np.copyto(product, matrix @ dense)
+
+
+def by_mkl(call: BaselineCall) -> Handle:
+    """MKL's inspector-executor."""
+    return mkl_calls.sparse_product(call, *_factor_and_product(call))
+
+
+def by_cupy(call: BaselineCall) -> Prepared:
+    """cuSPARSE."""
+    return cupy_calls.sparse_product(call, *_factor_and_product(call))
+
+
+def _factor_and_product(call: BaselineCall) -> tuple[np.ndarray, np.ndarray]:
+    (dense,) = (array for name, array in call.inputs.items() if name not in MATRIX)
+    (product,) = call.outputs.values()
+    return dense, product
