@@ -19,6 +19,7 @@ from ..kernelbench.rows import shrink
 from ..sandbox.builders.workshop import Workshop
 from ..traces.records import Check
 from .baselines.process import BaselineProcess
+from .stands.session import note_sound
 from .truth import gates, null_kernels, soundness
 from .truth.trials import Item, make_item
 
@@ -58,8 +59,15 @@ def check_problem(problem: Problem, workshop: Workshop) -> list[Check]:
     found = list(_guard("workloads", _workloads(problem)))
     if not all(check.passed for check in found):
         return found
+    sound = [
+        check
+        for name, look in soundness.ASPECTS.items()
+        for check in _guard(name, look(problem, rng))
+    ]
+    if problem.text and all(check.passed for check in sound):
+        note_sound(problem, workshop.folder)
+    found += sound
     for name, checks in (
-        *((name, look(problem, rng)) for name, look in soundness.ASPECTS.items()),
         ("null kernels", _nulls(problem, rng)),
         ("headroom", _headroom(problem, workshop, rng)),
     ):

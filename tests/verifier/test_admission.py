@@ -12,7 +12,11 @@ import pytest
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Arrays, Expected, Problem, Structure
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation import choose
+from kernelwright.verifier import admission
 from kernelwright.verifier.stands.session import SOUND, Admission
+from kernelwright.verifier.truth import soundness
 
 Change = Callable[[Structure, np.ndarray], np.ndarray]
 OUTPUT = "y"
@@ -33,11 +37,11 @@ def owned(change: Change | None = None) -> Problem:
 
 def admit(problem: Problem, folder: Path) -> None:
     structure = problem.structure(problem.workload("tiny"))
-    admission = Admission(problem, structure, folder)
+    admitted = Admission(problem, structure, folder)
     try:
-        admission.wait()
+        admitted.wait()
     finally:
-        admission.close()
+        admitted.close()
 
 
 def narrow(_: Structure, value: np.ndarray) -> np.ndarray:
@@ -86,6 +90,22 @@ def test_what_was_found_sound_is_looked_at_once_for_each_version(tmp_path: Path)
     assert counts[1] < counts[0] / 2
     assert counts[2] == pytest.approx(counts[0], abs=counts[1])
     assert len(list((tmp_path / SOUND).iterdir())) == 2
+
+
+@pytest.mark.parametrize(("change", "notes"), [(None, 1), (mixed, 0)])
+def test_what_was_checked_and_found_sound_is_not_looked_at_again(
+    change: Change | None, notes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Baselines say nothing of soundness, and this file has none.
+    monkeypatch.setattr(admission, "_headroom", lambda *_: iter(()))
+    found = admission.check_problem(owned(change), Workshop(choose(), tmp_path))
+    assert all(check.passed for check in found) == bool(notes)
+    assert len(list(tmp_path.glob(f"{SOUND}/*"))) == notes
+    if notes:
+        asked: list[Problem] = []
+        monkeypatch.setattr(soundness, "find_unsound", asked.append)
+        admit(owned(change), tmp_path)
+        assert asked == []
 
 
 def test_a_built_in_problem_is_admitted_by_tests_alone(tmp_path: Path) -> None:

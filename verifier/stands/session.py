@@ -74,18 +74,31 @@ def _admit(problem: Problem, structure: Structure, folder: Path) -> None:
 
 
 def _ensure_sound(problem: Problem, folder: Path) -> None:
-    told = [VERSION, version("numpy"), processor().name, problem.name, problem.text]
-    key = hashlib.sha256(json.dumps(told).encode()).hexdigest()
-    note = folder / SOUND / key
-    if note.exists():
+    if _note_of(problem, folder).exists():
         return
     if failed := soundness.find_unsound(problem):
         raise UsageError(
             f"the problem '{problem.name}' cannot verify kernels: {explain_check(failed)}",
             hint="`kernelwright problems --check` on its file tells all that is looked at",
         )
+    note_sound(problem, folder)
+
+
+def note_sound(problem: Problem, folder: Path) -> None:
+    """Every aspect of soundness.py has passed: nobody looks again at this version, on this machine.
+
+    Args:
+        problem: a user's.
+        folder: the cache folder.
+    """
+    note = _note_of(problem, folder)
     note.parent.mkdir(parents=True, exist_ok=True)
     note.touch()
+
+
+def _note_of(problem: Problem, folder: Path) -> Path:
+    told = [VERSION, version("numpy"), processor().name, problem.name, problem.text]
+    return folder / SOUND / hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def versions() -> dict[str, str]:
