@@ -68,9 +68,10 @@ test-jail: $(STAMP)
 		$(BIN)/pytest -m "jail and timed" || status=1; \
 	exit $$status
 
-# Every recipe for GPUs and every skeleton, of which a sample is in `make test`.
+# Every recipe for GPUs, every skeleton and compiled baseline, of which a sample is in `make test`.
 recipes: $(STAMP)
-	TEST_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes tests/cli/test_skeletons.py
+	TEST_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes \
+		tests/kernelbench/test_baselines.py tests/cli/test_skeletons.py
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow and not browser and not timed" -n 2 --dist worksteal
