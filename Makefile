@@ -53,10 +53,11 @@ demo: $(LEAN)
 # What times kernels has the machine to itself; the rest runs on three workers. The jail is the best
 # that works here; `make test-jail JAIL=landlock` holds another one to what depends on it.
 test: $(STAMP)
-	status=0; export TEST_CACHE=$$(mktemp -d); \
+	status=0; own=; test -n "$$TEST_CACHE" || own=$$(mktemp -d); \
+	export TEST_CACHE="$${TEST_CACHE:-$$own}"; \
 	$(BIN)/pytest $(ABREAST) -m "not timed" || status=1; \
 	$(BIN)/pytest -m timed || status=1; \
-	rm -rf "$$TEST_CACHE"; exit $$status
+	test -z "$$own" || rm -rf "$$own"; exit $$status
 
 # What ends otherwise where a jail does, in one jail: the other is taken away from the whole run.
 test-jail: $(STAMP)
@@ -67,9 +68,10 @@ test-jail: $(STAMP)
 		$(BIN)/pytest -m "jail and timed" || status=1; \
 	exit $$status
 
-# Every recipe for GPUs and every skeleton, of which a sample is in `make test`.
+# Every recipe for GPUs, every skeleton and compiled baseline, of which a sample is in `make test`.
 recipes: $(STAMP)
-	TEST_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes tests/cli/test_skeletons.py
+	TEST_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes \
+		tests/kernelbench/test_baselines.py tests/cli/test_skeletons.py
 
 test-fast: $(STAMP)
 	$(BIN)/pytest -m "not slow and not browser and not timed" -n 2 --dist worksteal

@@ -20,6 +20,7 @@ from ..sandbox.builders.workshop import Workshop
 from ..traces.records import Check
 from .baselines import headroom
 from .baselines.headroom import SkippedCheck
+from .stands.session import note_sound
 from .truth import null_kernels, soundness
 
 HELD = 6
@@ -44,13 +45,16 @@ def check_problem(problem: Problem, workshop: Workshop) -> list[Check]:
     found = list(_guard("workloads", _workloads(problem)))
     if not all(check.passed for check in found):
         return found
-    for name, checks in (
-        *((name, look(problem, rng)) for name, look in soundness.ASPECTS.items()),
-        ("null kernels", _nulls(problem, rng)),
-        ("headroom", headroom.hold_baselines(problem, workshop, rng)),
-    ):
-        found += _guard(name, checks)
-    return found
+    sound = [
+        check
+        for name, look in soundness.ASPECTS.items()
+        for check in _guard(name, look(problem, rng))
+    ]
+    nulls = list(_guard("null kernels", _nulls(problem, rng)))
+    held = list(_guard("headroom", headroom.hold_baselines(problem, workshop, rng)))
+    if problem.text and is_admitted([*sound, *held]):
+        note_sound(problem, workshop.folder)
+    return [*found, *sound, *nulls, *held]
 
 
 def _guard(name: str, checks: Iterator[Check]) -> Iterator[Check]:

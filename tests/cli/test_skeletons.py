@@ -18,7 +18,10 @@ from kernelwright.traces.records import Depth, Status
 
 from .conftest import Command
 
-BY_COMMAND = {("softmax", "cpp"), ("spmv_csr", "python"), ("gemm", "cuda"), ("bias_gelu", "triton")}
+BY_COMMAND = {
+    *(("softmax", "cpp"), ("spmv_csr", "python")),
+    *(("rmsnorm", "cuda"), ("bias_gelu", "triton")),
+}
 """One problem of each language goes through `eval` itself, the others to a referee that is open."""
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
 EVERY = sorted(set(product(names(), LANGUAGES)) - BY_COMMAND)

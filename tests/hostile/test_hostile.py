@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,14 @@ import rows
 
 from kernelwright.traces.records import Status, Verdict
 
-pytestmark = pytest.mark.jail
-
 HONEST = Path(__file__).parent.parent / "verifier" / "seven" / "honest.cpp"
-SEEN_BY_CLOCKS = {Status.SUSPECT, Status.TIMED_OUT, Status.RESOURCE}
+SEEN_BY_CLOCKS = {Status.SUSPECT, Status.RESOURCE}
+"""Not what never ends: a busy machine cannot make that come to an end."""
+COMPUTES = {
+    *("algorithm", "cmath", "cstddef", "cstdint", "cstring", "functional", "numeric", "tuple"),
+    "vector",
+}
+"""Headers by which a candidate asks nothing of the system that it runs on."""
 NATIVE = {row.file: row for row in rows.native()}
 
 
@@ -43,8 +48,15 @@ def judged(court, row: rows.Candidate) -> Verdict:
 
 
 def marks(row: rows.Candidate) -> list[pytest.MarkDecorator]:
-    """What is seen by a clock has the machine to itself."""
-    return [pytest.mark.timed] if set(row.statuses) & SEEN_BY_CLOCKS else []
+    """What is seen by a clock has the machine to itself; what only computes, and is found by its
+    answers, is the same in every jail."""
+    included = set(re.findall(r"#\s*include\s*[<\"]([^>\"]+)", row.source))
+    only_computes = included <= COMPUTES and "asm" not in row.source
+    by_answers = row.statuses == (Status.INCORRECT,)
+    timed = [pytest.mark.timed] if set(row.statuses) & SEEN_BY_CLOCKS else []
+    # Of the two that never end, the one whose deadline is ten times as long is ended the same way.
+    again = not (only_computes and (by_answers or row.status is Status.TIMED_OUT))
+    return [*timed, *([pytest.mark.jail] if again else [])]
 
 
 def is_plain(text: str) -> bool:
@@ -69,6 +81,7 @@ def test_a_hostile_candidate_gets_its_status(court, row):
     assert runners_below(court.referee(row.problem, row.workload).pid) == []
 
 
+@pytest.mark.jail
 def test_nothing_is_left_for_the_next_candidate(court):
     """B15: the second one finds no mark of the first."""
     row = NATIVE["B15_leaves_a_mark.cpp"]
@@ -76,6 +89,7 @@ def test_nothing_is_left_for_the_next_candidate(court):
         assert "exit status 41" in judged(court, row).reasons[0]
 
 
+@pytest.mark.jail
 def test_what_a_candidate_says_to_an_agent_is_data(court):
     """E19: the words stand in the log as they were and change nothing else."""
     verdict = judged(court, NATIVE["E19_instructs_the_judge.cpp"])
@@ -84,6 +98,7 @@ def test_what_a_candidate_says_to_an_agent_is_data(court):
     assert verdict == Verdict.model_validate_json(verdict.model_dump_json())
 
 
+@pytest.mark.jail
 def test_control_sequences_do_not_reach_a_log(court):
     """E20: what is printable of them does, so that a reader sees that they were tried."""
     for file in ("E20_terminal_codes.cpp", "E20_codes_in_the_source.cpp"):
@@ -93,6 +108,7 @@ def test_control_sequences_do_not_reach_a_log(court):
         assert not {"\x1b", "\x07", "\r", "\x08", "\x9b", "\u202e", "\0"} & set(verdict.log)
 
 
+@pytest.mark.jail
 def test_a_forged_result_is_not_read_as_one(court):
     """E14: what a candidate prints is kept as its words, never read as a result."""
     verdict = judged(court, NATIVE["E14_forged_result.cpp"])
@@ -100,6 +116,7 @@ def test_a_forged_result_is_not_read_as_one(court):
     assert verdict.checks == ()
 
 
+@pytest.mark.jail
 @pytest.mark.slow
 def test_after_them_an_honest_candidate_is_judged_as_ever(court):
     """E11, E12: crashes and hogs take nothing from the next one."""

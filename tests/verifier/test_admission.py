@@ -18,7 +18,9 @@ from kernelwright.kernelbench.problem import Arrays, Expected, Problem, Structur
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.definitions.process import Definition
 from kernelwright.sandbox.isolation.choose import choose
+from kernelwright.verifier import admission
 from kernelwright.verifier.stands.session import SOUND, Admission
+from kernelwright.verifier.truth import soundness
 
 Answers = dict[str, Expected]
 Change = Callable[[Structure, np.ndarray], np.ndarray]
@@ -46,11 +48,11 @@ def workshop(tmp_path: Path) -> Workshop:
 
 def admit(problem: Problem, workshop: Workshop) -> None:
     structure = problem.structure(problem.workload("tiny"))
-    admission = Admission(problem, structure, workshop)
+    admitted = Admission(problem, structure, workshop)
     try:
-        admission.wait()
+        admitted.wait()
     finally:
-        admission.close()
+        admitted.close()
 
 
 def narrow(_: Structure, value: np.ndarray) -> np.ndarray:
@@ -130,6 +132,23 @@ def test_a_campaign_holds_a_users_problem_against_its_own_baselines(
     ):
         admit(problem, workshop)
     assert not (workshop.folder / SOUND).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("exact", "changed", "notes"), [("", "", 1), ("M * N", "M * N * N", 0)])
+def test_what_was_checked_and_found_sound_is_not_looked_at_again(
+    exact: str, changed: str, notes: int, workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = registry.template_of("swi").replace(f'"7 * {exact}"', f'"7 * {changed}"')
+    with defined(text, workshop) as problem:
+        found = admission.check_problem(problem, workshop)
+        assert all(check.passed for check in found) == bool(notes)
+        assert len(list(workshop.folder.glob(f"{SOUND}/*"))) == notes
+        if notes:
+            asked: list[Problem] = []
+            monkeypatch.setattr(soundness, "find_unsound", asked.append)
+            admit(problem, workshop)
+            assert asked == []
 
 
 def test_a_built_in_problem_is_admitted_by_tests_alone(workshop: Workshop) -> None:

@@ -125,6 +125,19 @@ def test_a_compiler_of_a_baseline_does_not_outlive_a_referee_that_is_killed(
         assert within(30.0, lambda: not is_running(compiler))
 
 
+def test_a_stand_that_is_closed_waits_for_no_compiler(tmp_path: Path, stuck_compiler: Path) -> None:
+    """A dry run, and a source that does not build, need no baselines."""
+    (tmp_path / "cache").mkdir()
+    stand = open_stand(task(tmp_path / "cache", preparation_s=200.0))
+    try:
+        assert within(120.0, lambda: stuck_compiler.exists() and stuck_compiler.read_text())
+    finally:
+        begun = time.monotonic()
+        stand.close()
+    assert time.monotonic() - begun < 60.0
+    assert [pid for pid in stuck_compiler.read_text().split() if is_running(pid)] == []
+
+
 def test_nothing_that_is_ready_in_time_says_which_limit_to_raise(tmp_path: Path) -> None:
     (tmp_path / "cache").mkdir()
     with (

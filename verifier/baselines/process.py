@@ -7,6 +7,7 @@ is wrong by the same gates that candidates meet is left out as well.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -141,6 +142,7 @@ class BaselineProcess:
         """The memory of its calls, in which candidates are timed as well."""
         ours, theirs = socket.socketpair()
         self._channel = ours
+        self._is_given_up = False
         self._lines = ours.makefile("rb")
         self._gate = Gate()
         is_written = any(each.writes_inputs for each in problem.baselines)
@@ -313,6 +315,13 @@ class BaselineProcess:
         answer = self._send({"do": "peaks"})
         return {name: float(value) for name, value in answer.get("peaks", {}).items()}
 
+    def give_up(self) -> None:
+        """Whoever waits for an answer of it gets an error at once. From any thread; it still has
+        to be closed."""
+        self._is_given_up = True
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Ends the process with all that it started, and gives the memory back."""
         self._channel.close()
@@ -369,6 +378,8 @@ class BaselineProcess:
         return SandboxError(f"the baseline process failed ({reason}): {self._last_words()}")
 
     def _last_words(self) -> str:
+        if self._is_given_up:
+            return "nobody waits for it any more"
         try:
             status = self._process.wait(2.0)
         except subprocess.TimeoutExpired:

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ...errors import PrerequisiteError
+from ...errors import PrerequisiteError, SandboxError
 from ...kernelbench.problem import Family
 from ...traces.records import Preparation
 from ..baselines.process import BaselinePlace, BaselineProcess, NotReady
@@ -91,6 +91,8 @@ class Baselines:
         self._session = session
         self._peaks = peaks
         self._place = place
+        self._starting: BaselineProcess | None = None
+        self._is_closing = False
         self._pool = ThreadPoolExecutor(1)
         self._reference = self._pool.submit(self._start)
 
@@ -123,10 +125,18 @@ class Baselines:
         return self.reference.timeout_s if self._reference.done() else CALL_S
 
     def close(self) -> None:
-        """Ends their process."""
+        """Ends their process. While they are prepared nobody waits for the rest: a compiler of one
+        may take half a minute."""
+        self._is_closing = True
+        is_wanted = self._reference.done()
+        if self._starting is not None and not is_wanted:
+            self._starting.give_up()
         try:
             if not self._reference.cancel():
                 self._reference.result().process.close()
+        except SandboxError:
+            if is_wanted:
+                raise
         finally:
             self._pool.shutdown()
 
@@ -145,10 +155,15 @@ class Baselines:
                 slots=session.slots,
                 place=self._place,
             )
+            self._starting = process
+            if self._is_closing:
+                process.give_up()
             try:
                 return self._ready(process, tuple(names), left_out)
             except NotReady as left:
                 process.close()
+                if self._is_closing:
+                    raise SandboxError("closed while baselines were prepared") from left
                 names.remove(left.baseline)
                 within = f"it was not ready within {task.preparation_s:g} s (--max-preparation)"
                 left_out[left.baseline] = left.ended or within

@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
@@ -73,16 +74,25 @@ def _admit(problem: Problem, structure: Structure, workshop: Workshop) -> None:
 
 
 def _ensure_sound(problem: Problem, workshop: Workshop) -> None:
-    told = [VERSION, version("numpy"), processor().name, problem.name, problem.text]
-    key = hashlib.sha256(json.dumps(told).encode()).hexdigest()
-    note = workshop.folder / SOUND / key
-    if note.exists():
+    if _note_of(problem, workshop.folder).exists():
         return
     if failed := soundness.find_unsound(problem) or _find_tight(problem, workshop):
         raise UsageError(
             f"the problem '{problem.name}' cannot verify kernels: {explain_check(failed)}",
             hint="`kernelwright problems --check` on its file tells all that is looked at",
         )
+    note_sound(problem, workshop.folder)
+
+
+def note_sound(problem: Problem, folder: Path) -> None:
+    """Every aspect of soundness.py has passed, and its baselines: nobody looks again at this
+    version, on this machine.
+
+    Args:
+        problem: a user's.
+        folder: the cache folder.
+    """
+    note = _note_of(problem, folder)
     note.parent.mkdir(parents=True, exist_ok=True)
     note.touch()
 
@@ -91,6 +101,11 @@ def _find_tight(problem: Problem, workshop: Workshop) -> Check | None:
     """The first check that a right implementation fails, its own baselines; None: all pass."""
     checks = hold_baselines(problem, workshop, np.random.default_rng(0))
     return next((c for c in checks if not (c.passed or isinstance(c, SkippedCheck))), None)
+
+
+def _note_of(problem: Problem, folder: Path) -> Path:
+    told = [VERSION, version("numpy"), processor().name, problem.name, problem.text]
+    return folder / SOUND / hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -111,12 +111,12 @@ def test_in_every_jail(jail, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_build_without_end_is_stopped_and_the_next_one_works(tmp_path: Path) -> None:
     jail = choose("auto")
-    with TritonBuilder(Workshop(jail, tmp_path), architecture("sm_90"), timeout_s=30.0) as made:
+    with TritonBuilder(Workshop(jail, tmp_path), architecture("sm_90"), timeout_s=15.0) as made:
         made.await_ready()
         found = build(made, HOST + "while True: pass\n")
         assert isinstance(found, BuildFailed)
         assert found.is_resource
-        assert "not done within 30 s" in found.reason
+        assert "not done within 15 s" in found.reason
         built(made, HOST)
 
 

@@ -6,8 +6,6 @@ import pytest
 
 from kernelwright.traces.records import Status, Verdict
 
-pytestmark = pytest.mark.jail
-
 FUNCTION = (
     "def softmax(x):\n    return torch.softmax(x, -1)\n\n\ndef run(x):\n    return softmax(x)\n"
 )
@@ -83,6 +81,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.jail
 @pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_cannot_be_had_is_refused_with_its_line(court, name: str) -> None:
@@ -95,6 +94,7 @@ def test_what_cannot_be_had_is_refused_with_its_line(court, name: str) -> None:
     assert "Error" not in verdict.reasons[0]
 
 
+@pytest.mark.jail
 @pytest.mark.slow
 def test_inline_cuda_is_told_where_it_belongs(court) -> None:
     reason = judged(court, REFUSED["CUDA in a string"][0]).reasons[0]
@@ -122,6 +122,7 @@ ACCEPTED = {
 }
 
 
+@pytest.mark.jail
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_runs_after_all_is_judged(court, name: str) -> None:

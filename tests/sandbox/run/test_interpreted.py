@@ -15,8 +15,6 @@ from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.tests.interpreting import Ran, interpreted
 from kernelwright.traces.records import Status
 
-pytestmark = pytest.mark.jail
-
 SOFTMAX = registry.get("softmax")
 GEMM = registry.get("gemm")
 SMALL = Structure({"M": 6, "N": 200})
@@ -119,10 +117,12 @@ def run(M, N, x, y):
 }
 
 
+@pytest.mark.jail
 def test_a_kernel_runs_on_what_seems_to_be_a_device(jail: Jail) -> None:
     assert_accepted(HOST, jail)
 
 
+@pytest.mark.jail
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_what_is_right_is_accepted(jail: Jail, name: str) -> None:
@@ -228,6 +228,7 @@ def test_what_the_interpreter_lacks_is_unsupported(jail: Jail, source: str, word
     assert words in ran.reason
 
 
+@pytest.mark.jail
 @pytest.mark.slow
 def test_one_program_that_takes_too_long_is_unsupported(jail: Jail) -> None:
     ran = run(HOST, jail, steps=2)
@@ -362,11 +363,13 @@ def run(M, N, x):
 )
 
 
+@pytest.mark.jail
 @pytest.mark.slow
 def test_host_code_is_told_of_the_card_that_is_not_there(jail: Jail) -> None:
     assert_accepted(ASKING, jail)
 
 
+@pytest.mark.jail
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("source", "words"),
@@ -405,6 +408,7 @@ def test_a_wrong_shape_is_told_as_the_plain_runner_tells_it(jail: Jail) -> None:
     )
 
 
+@pytest.mark.jail
 def test_an_import_that_fails_is_told(jail: Jail) -> None:
     ran = run(HOST + "import nothing_of_this_name\n", jail)
     assert ran.status is Status.BUILD_FAILED
