@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -28,7 +28,7 @@ from . import dense, sparse
 from .conditioning import count_terms, measure_conditions
 from .declaration import Declaration, read_declaration
 from .dtypes import DTYPES
-from .families import draw
+from .families import blemish, draw
 from .library_calls import SHARED, baselines_of
 from .problem import (
     Arrays,
@@ -81,7 +81,10 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
     index = [tensor.name for tensor in inputs if tensor.is_index]
     drawn = [tensor for tensor in inputs if not tensor.is_index]
     drawing = ("structure", "family", "rng", *declared.axes)
-    make = _bind(name, functions, "values", drawing) if "values" in functions else _draw_each(drawn)
+    if "values" in functions:
+        make = _bind(name, functions, "values", drawing)
+    else:
+        make = _draw_each(drawn, declared.constants)
     answer = _bind(name, functions, "oracle", ("structure", *declared.axes, *declared.inputs))
 
     def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
@@ -221,12 +224,17 @@ def _of_oracle(compute: Callable[[Structure, Arrays], dict[str, Any]]) -> Baseli
     return Baseline("oracle", prepare, requires="numpy")
 
 
-def _draw_each(drawn: list[Tensor]) -> _Bound:
-    """Each input of the family, as it is."""
+def _draw_each(drawn: list[Tensor], constants: Collection[str]) -> _Bound:
+    """Each input of the family, as it is. NONFINITE has NaN only: what becomes of an infinity is
+    for a file to say."""
 
     def make(known: Mapping[str, Any]) -> Arrays:
-        axes = known["structure"].axes
-        return {t.name: draw(known["family"], t.extent(axes), known["rng"]) for t in drawn}
+        axes, family, rng = known["structure"].axes, known["family"], known["rng"]
+        arrays = {t.name: draw(family, t.extent(axes), rng) for t in drawn}
+        for name, array in arrays.items():
+            if name not in constants:
+                blemish(family, array, rng, (np.nan,))
+        return arrays
 
     return make
 

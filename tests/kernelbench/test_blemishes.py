@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.definition import run_text
 from kernelwright.kernelbench.families import MOST_BLEMISHES, blemish, draw_places
 from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.sparse import row_numbers
+from kernelwright.verifier.truth import null_kernels
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 20, 4000])
@@ -66,3 +68,16 @@ def test_rows_of_a_pattern_have_one_each(name: str, tensor: str) -> None:
         pairs = set(zip(row_numbers(structure)[entry], lane, strict=True))
         assert len(pairs) == len(entry)
         assert len(entry) or not structure.axes["nnz"] or name == "spmv_csr"
+
+
+def test_a_users_file_that_asks_for_such_values_has_them() -> None:
+    plain = registry.template_of("swi")
+    text = plain.replace('"-lognormal', '"nonfinite -lognormal')
+    problem = run_text("swi", text, "swi.py")
+    structure, rng = problem.structure(problem.workload("tiny")), np.random.default_rng(0)
+    drawn = null_kernels.scene(problem, structure, Family.NONFINITE, rng)
+    assert all(0 < np.isnan(array).sum() <= MOST_BLEMISHES for array in drawn.inputs.values())
+    assert np.isfinite(drawn.answer("y")).mean() > 0.9
+    assert not null_kernels.rejects(drawn, lambda scene, name: scene.answer(name))
+    assert null_kernels.rejects(drawn, lambda scene, name: np.nan_to_num(scene.answer(name)))
+    assert Family.NONFINITE not in run_text("swi", plain, "swi.py").families
