@@ -118,9 +118,9 @@ def encode_scaled(
     least, most = _reduce(np.minimum, parts, scheme), _reduce(np.maximum, parts, scheme)
     if scheme.has_zero_points:
         assert isinstance(scheme.codes, Integers)
-        # Each half of the range by itself: their difference may be beyond float64.
+        # By halves: the whole range may be beyond float64.
         steps = scheme.codes.highest - scheme.codes.lowest
-        wanted = most / steps - least / steps
+        wanted = (most / 2 - least / 2) / (steps / 2)
     else:
         wanted = np.maximum(most, -least) / scheme.largest_code
     scales = _scales(wanted, least == most, scheme)

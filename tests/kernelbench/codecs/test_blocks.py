@@ -202,6 +202,13 @@ def test_nvfp4_by_hand() -> None:
     assert decode_nvfp4(found)[0, 2 * NVFP4_BLOCK] == 0
 
 
+@pytest.mark.parametrize(("amax", "scale"), [(1.0, 0.171875), (1.4 * 2688, 448.0)])
+def test_an_nvfp4_tensor_has_no_scale_below_the_smallest_float32(amax: float, scale: float) -> None:
+    found = encode_nvfp4(np.full((1, 16), amax * 2.0**-149))
+    assert found.tensor_scale == np.float32(2.0**-149)
+    assert found.scales.astype(float).tolist() == [[scale]]
+
+
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_is_all_of_its_nvfp4_block(wrong: float) -> None:
     values = np.ones((2, 2 * NVFP4_BLOCK), np.float32)

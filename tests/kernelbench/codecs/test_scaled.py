@@ -207,6 +207,34 @@ def test_tiny_and_large_values_have_a_scale() -> None:
     assert "wider" in caught.value.hint
 
 
+def test_symmetric_codes_leave_out_the_lowest() -> None:
+    # The scale, 1.4 times the smallest float32, is rounded down to that.
+    values = np.array([[-1.4, 1.4]]) * 127 * 2.0**-149
+    for random in (None, np.zeros((1, 2), np.uint32)):
+        found = encode_scaled(values, Scheme(INT8, Scope.ROW), random=random)
+        assert found.codes.tolist() == [[-127, 127]]
+
+
+def test_ties_are_even_before_the_zero_point_is_added() -> None:
+    each = Scheme(UINT4, Scope.ROW, has_zero_points=True)
+    values = np.array([[-3.0, 12.0, 0.5, 1.5, -0.5]])
+    found = encode_scaled(values, each)
+    assert found.zero_points is not None
+    assert (found.scales.tolist(), found.zero_points.tolist()) == ([[1.0]], [[3]])
+    assert found.codes.tolist() == [[0, 15, 3, 5, 3]]
+    up = encode_scaled(values, each, random=np.zeros(values.shape, np.uint32))
+    assert up.codes.tolist() == [[0, 15, 4, 5, 3]]
+
+
+def test_a_range_beyond_float64_has_a_scale() -> None:
+    values = np.array([[1.7e308, -1.7e308]])
+    each = Scheme(UINT8, Scope.ROW, has_zero_points=True, scale=FLOAT64)
+    found = encode_scaled(values, each)
+    assert found.codes.tolist() == [[255, 0]]
+    with pytest.raises(UsageError, match=r"1\.33333e\+306 is more than float32"):
+        encode_scaled(values, Scheme(UINT8, Scope.ROW, has_zero_points=True))
+
+
 def test_what_no_scale_can_hold_is_refused() -> None:
     for wrong in (np.nan, np.inf):
         with pytest.raises(UsageError, match=rf"the value at \(0, 1\) is {wrong}"):
