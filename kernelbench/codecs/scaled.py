@@ -2,7 +2,7 @@
 """Scaled codes: integers or small floats times a scale for each tensor, row, channel or group.
 
 Everything is computed in float64 from the values and from scales as they are stored, so each code
-is rounded once; decoded values are exact in float64.
+is rounded once; decoded values are exact in float64 where scales are float32 or narrower.
 
 Sources: the affine mapping is that of Jacob et al., "Quantization and Training of Neural Networks
 for Efficient Integer-Arithmetic-Only Inference" (2018), with the range made to hold zero.
@@ -133,7 +133,9 @@ def encode_scaled(
 
 
 def decode_scaled(scaled: Scaled, scheme: Scheme) -> np.ndarray:
-    """(code - zero point) * scale in float64, of the codes' shape; nothing is rounded.
+    """(code - zero point) * scale in float64, of the codes' shape.
+
+    Nothing is rounded, unless scales are float64 themselves.
 
     Raises:
         UsageError: if the codes' last axis is no multiple of the group.
