@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ..errors import UsageError
 from .dense import USUAL_SIZES
+from .dtypes import DTYPES, TENSORS
 from .library_calls import SHARED
 from .problem import PLAIN, STRICT_FP32, Family, Tensor, Workload
 from .sizes import ALONG_Y, Range
@@ -225,6 +226,12 @@ def _tensor(name: str, text: str) -> Tensor:
         raise ValueError(
             f"'{name}' is '{text}', which is no tensor: write it as 'float32[M, N]: meaning', or "
             f"as '{CSR}' for {' and '.join(PATTERN)}"
+        )
+    known = DTYPES.get(found["dtype"])
+    if known and not known.in_numpy:
+        raise ValueError(
+            f"'{name}' is {known}, of which no problem can have tensors: arrays of problems are "
+            f"numpy's own, such as {' and '.join(map(str, TENSORS))}"
         )
     shape = tuple(part.strip() for part in found["shape"].split(",") if part.strip())
     return Tensor(name=name, dtype=found["dtype"], shape=shape, meaning=found["meaning"] or "")

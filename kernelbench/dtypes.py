@@ -3,7 +3,7 @@
 
 A type that stands here can be named, passed and sized. Tensors of problems that are judged have one
 of TENSORS: what really computes with elements (runners, poison, noise on inputs, gates) takes no
-others.
+others. Arrays of the types that numpy lacks are made in `codecs/`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,25 @@ class Kind(StrEnum):
     BOOL = "bool"
 
 
+class NonFinite(StrEnum):
+    """Which codes of a type stand for no number."""
+
+    NONE = "none"
+    NAN = "nan"
+    """The code above the largest number alone."""
+    IEEE = "ieee"
+    """The largest exponent: infinities, and NaNs of every payload."""
+
+
 @dataclass(frozen=True)
 class DType:
     """One element type."""
 
     name: str
-    """torch's, and numpy's where it has the type: `float32`."""
+    """torch's, and that of numpy or of ml_dtypes: `float32`. Of types that torch has in pairs only
+    (`float4_e2m1fn_x2`) it is that of the element."""
     bytes: int
+    """Of an element that stands alone."""
     kind: Kind
     c: str = ""
     """Of standard C++; empty where it has none."""
@@ -46,6 +58,13 @@ class DType:
     """Binary digits of a float's significand, the leading one counted."""
     least_exponent: int = 0
     """Of the smallest normal float, as a power of two."""
+    nonfinite: NonFinite = NonFinite.NONE
+    last_finite: float = 0.0
+    """The largest finite float where numbers have codes of the largest exponent, too."""
+    packed_bits: int = 0
+    """Of an element in memory, where several share a byte."""
+    is_scale: bool = False
+    """Whether there are powers of two alone: no sign, no zero. It scales blocks of others."""
 
     def __str__(self) -> str:
         return self.name
@@ -61,6 +80,21 @@ class DType:
         return not self.is_float
 
     @property
+    def bits(self) -> int:
+        """Of one element in memory, of which others may share its byte."""
+        return self.packed_bits or 8 * self.bytes
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether some code is NaN."""
+        return self.nonfinite is not NonFinite.NONE
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether two codes are infinities."""
+        return self.nonfinite is NonFinite.IEEE
+
+    @property
     def roundoff(self) -> float:
         """The unit roundoff of a float; 0 of what does not round."""
         return 2.0**-self.digits if self.is_float else 0.0
@@ -72,12 +106,14 @@ class DType:
 
     @property
     def smallest(self) -> float:
-        """The smallest positive float, a denormal."""
+        """The smallest positive float: a denormal, where there are any."""
         return 2.0 ** (self.least_exponent - self.digits + 1)
 
     @property
     def largest(self) -> float:
         """The largest finite float."""
+        if self.last_finite:
+            return self.last_finite
         return (2.0 - 2.0 ** (1 - self.digits)) * 2.0 ** (1 - self.least_exponent)
 
 
@@ -91,6 +127,7 @@ FLOAT64 = DType(
     triton="fp64",
     digits=53,
     least_exponent=-1022,
+    nonfinite=NonFinite.IEEE,
 )
 FLOAT32 = DType(
     "float32",
@@ -102,6 +139,7 @@ FLOAT32 = DType(
     triton="fp32",
     digits=24,
     least_exponent=-126,
+    nonfinite=NonFinite.IEEE,
 )
 FLOAT16 = DType(
     "float16",
@@ -112,6 +150,7 @@ FLOAT16 = DType(
     triton="fp16",
     digits=11,
     least_exponent=-14,
+    nonfinite=NonFinite.IEEE,
 )
 BFLOAT16 = DType(
     "bfloat16",
@@ -123,6 +162,56 @@ BFLOAT16 = DType(
     in_numpy=False,
     digits=8,
     least_exponent=-126,
+    nonfinite=NonFinite.IEEE,
+)
+# Triton's names for these stand in `sandbox/plan/fields.py`: torch's name is none of them.
+FLOAT8_E4M3FN = DType(
+    "float8_e4m3fn",
+    1,
+    Kind.FLOAT,
+    spellings=("__nv_fp8_e4m3",),
+    pairs=("__nv_fp8x2_e4m3",),
+    in_numpy=False,
+    digits=4,
+    least_exponent=-6,
+    nonfinite=NonFinite.NAN,
+    last_finite=448.0,
+)
+FLOAT8_E5M2 = DType(
+    "float8_e5m2",
+    1,
+    Kind.FLOAT,
+    spellings=("__nv_fp8_e5m2",),
+    pairs=("__nv_fp8x2_e5m2",),
+    in_numpy=False,
+    digits=3,
+    least_exponent=-14,
+    nonfinite=NonFinite.IEEE,
+)
+FLOAT8_E8M0FNU = DType(
+    "float8_e8m0fnu",
+    1,
+    Kind.FLOAT,
+    spellings=("__nv_fp8_e8m0",),
+    pairs=("__nv_fp8x2_e8m0",),
+    in_numpy=False,
+    digits=1,
+    least_exponent=-127,
+    nonfinite=NonFinite.NAN,
+    last_finite=2.0**127,
+    is_scale=True,
+)
+# CUDA's pair of it, __nv_fp4x2_e2m1, is one byte: no wider than a single one.
+FLOAT4_E2M1FN = DType(
+    "float4_e2m1fn",
+    1,
+    Kind.FLOAT,
+    spellings=("__nv_fp4_e2m1",),
+    in_numpy=False,
+    digits=2,
+    least_exponent=0,
+    last_finite=6.0,
+    packed_bits=4,
 )
 INT64 = DType(
     "int64",
@@ -155,6 +244,10 @@ DTYPES = {
         FLOAT32,
         FLOAT16,
         BFLOAT16,
+        FLOAT8_E4M3FN,
+        FLOAT8_E5M2,
+        FLOAT8_E8M0FNU,
+        FLOAT4_E2M1FN,
         INT64,
         INT32,
         INT16,

@@ -25,6 +25,8 @@ from .triton_signature import TritonSource
 MAX_LAUNCHES = 64
 MAX_EXTENTS = 8
 """Of a scratch buffer's shape."""
+_ALONE = [name for name, each in DTYPES.items() if not each.packed_bits]
+"""Types of scratch buffers: where elements share a byte, it is a buffer of bytes."""
 
 _TOP = ("language", "knobs", "launch", "scratch", "recipe")
 _HOST_TOP = (*_TOP, "entry")
@@ -136,8 +138,8 @@ class _Reader(Fields):
             self.keys(table, path, ("shape", "dtype"))
             self._require_keys(table, path, ("shape", "dtype"))
             dtype = self.string(table["dtype"], (*path, "dtype"))
-            if dtype not in DTYPES:
-                raise self.refusal_error(explain_missing("dtype", dtype, DTYPES), (*path, "dtype"))
+            if dtype not in _ALONE:
+                raise self.refusal_error(explain_missing("dtype", dtype, _ALONE), (*path, "dtype"))
             shape = self.extents(table["shape"], (*path, "shape"), MAX_EXTENTS)
             found.append(DeclaredScratch(name, dtype, shape))
         return tuple(found)

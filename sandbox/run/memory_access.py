@@ -17,9 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from ...errors import PrerequisiteError
+from ...kernelbench.dtypes import Kind, dtype_of
 from ...kernelbench.problem import Arrays
 from ..builders.compiler import find_compiler
 from ..builders.cuda_source import FILE
@@ -221,7 +220,9 @@ def _head(call: CallInputs, budget: int, writers: bool) -> bytes:
     Of an unfinished launch, sums that are missing change nothing; indices that are would.
     """
     sizes = _sizes(call)
-    has_indices = any(np.dtype(s.dtype).kind in "iu" for s in call.launches.scratch)
+    has_indices = any(
+        dtype_of(s.dtype).kind in (Kind.SIGNED, Kind.UNSIGNED) for s in call.launches.scratch
+    )
     more = ledger.table_bytes(_outputs(call).values()) if writers else 0
     words = (
         REPORT_BYTES,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.problem import Arrays, Axes, Problem
 from ..builders.workshop import Workshop
 from ..isolation.model import Limits
@@ -140,4 +141,4 @@ class Sheet:
 
 def byte_size(shape: tuple[int, ...], dtype: str) -> int:
     """Bytes of an array without gaps."""
-    return int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+    return int(np.prod(shape, dtype=np.int64)) * dtype_of(dtype).bytes

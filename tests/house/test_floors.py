@@ -21,6 +21,7 @@ FLOORS = {
     "kernelbench.targets": 2,
     "kernelbench.languages": 2,
     "kernelbench.machine": 2,
+    "kernelbench.codecs": 3,
     "traces.records": 2,
     "traces.options": 2,
     "traces.decisions": 2,
@@ -41,13 +42,25 @@ FLOORS = {
 SHOWING = ("traces.view", "traces.report", "traces.export")
 """Rooms that show what was stored: they may use the store, and the store may not use them."""
 
-HEAVY = ("torch", "langgraph", "fastapi", "plotly", "openai", "scipy", "numpy", "triton", "rich")
+HEAVY = (
+    "torch",
+    "langgraph",
+    "fastapi",
+    "plotly",
+    "openai",
+    "scipy",
+    "numpy",
+    "ml_dtypes",
+    "triton",
+    "rich",
+)
 
 HOMES = {
     "torch": "",
     "triton": "",
     "plotly": "",
     "openai": "",
+    "ml_dtypes": "kernelbench.codecs",
     "langgraph": "agents.workflows",
     "fastapi": "traces.view",
 }
@@ -153,6 +166,8 @@ def test_every_room_in_a_house_with_wings_has_a_place() -> None:
         ("sandbox.builders.cpp", "from ...cli.common import put", True),
         ("agents.archive", "from kernelwright.cli import main", True),
         ("traces.view.server", "from ..store import Store", False),
+        ("kernelbench.codecs.blocks", "from ..problem import Problem", True),
+        ("kernelbench.codecs.blocks", "from ..dtypes import DType", False),
         ("cli.browse", "from ..traces.view.server import serve", False),
         ("verifier.request", "from ..kernelbench.problem import Workload", False),
         ("traces.records", "from ..errors import UsageError", False),

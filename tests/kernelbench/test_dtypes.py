@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 import torch
@@ -28,7 +29,29 @@ def test_numpy_agrees(dtype: DType) -> None:
         assert dtype.largest == facts.max
 
 
-@pytest.mark.parametrize("dtype", ALL, ids=str)
+@pytest.mark.parametrize("dtype", [each for each in ALL if not each.in_numpy], ids=str)
+def test_ml_dtypes_agrees(dtype: DType) -> None:
+    told = np.dtype(getattr(ml_dtypes, dtype.name))
+    facts = ml_dtypes.finfo(told)
+    assert (told.itemsize, facts.bits) == (dtype.bytes, dtype.bits)
+    assert dtype.roundoff == facts.eps / 2
+    assert dtype.smallest_normal == facts.smallest_normal
+    assert dtype.smallest == facts.smallest_subnormal
+    assert dtype.largest == facts.max
+
+
+@pytest.mark.parametrize("dtype", [each for each in ALL if not each.in_numpy], ids=str)
+def test_what_is_no_number_is_as_declared(dtype: DType) -> None:
+    codes = np.arange(1 << dtype.bits, dtype=np.uint32).astype(f"u{dtype.bytes}")
+    with np.errstate(invalid="ignore"):
+        numbers = codes.view(getattr(ml_dtypes, dtype.name)).astype(np.float64)
+    assert np.isnan(numbers).any() == dtype.has_nan
+    assert np.isinf(numbers).any() == dtype.has_infinity
+    assert np.nanmax(numbers[np.isfinite(numbers)]) == dtype.largest
+    assert (0.0 not in numbers and (numbers > 0).sum() == 255) == dtype.is_scale
+
+
+@pytest.mark.parametrize("dtype", [each for each in ALL if not each.packed_bits], ids=str)
 def test_torch_agrees(dtype: DType) -> None:
     told = getattr(torch, dtype.name)
     assert told.itemsize == dtype.bytes
@@ -37,6 +60,13 @@ def test_torch_agrees(dtype: DType) -> None:
         facts = torch.finfo(told)
         assert dtype.roundoff == facts.eps / 2
         assert (dtype.smallest_normal, dtype.largest) == (facts.tiny, facts.max)
+
+
+def test_torch_packs_what_shares_a_byte() -> None:
+    packed = [each for each in ALL if each.packed_bits]
+    assert [each.name for each in packed] == ["float4_e2m1fn"]
+    for each in packed:
+        assert 8 * getattr(torch, f"{each.name}_x2").itemsize == 2 * each.bits
 
 
 def test_no_two_types_share_a_word() -> None:

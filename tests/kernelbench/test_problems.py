@@ -10,6 +10,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.codecs import host_dtype
+from kernelwright.kernelbench.dtypes import BFLOAT16
 from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
@@ -182,14 +184,6 @@ def test_honest_float32_passes_every_family(name: str, gates: Gates) -> None:
             assert not found, (structure.axes, family, found)
 
 
-def _bfloat16(x: np.ndarray) -> np.ndarray:
-    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
-    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) & np.uint32(
-        0xFFFF0000
-    )
-    return rounded.view(np.float32)
-
-
 def _tf32(x: np.ndarray) -> np.ndarray:
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     return ((bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)
@@ -197,7 +191,7 @@ def _tf32(x: np.ndarray) -> np.ndarray:
 
 DOWNCASTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "fp16": lambda x: x.astype(np.float16).astype(np.float32),
-    "bf16": _bfloat16,
+    "bf16": lambda x: x.astype(host_dtype(BFLOAT16)).astype(np.float32),
     "tf32": _tf32,
 }
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import PrerequisiteError
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.targets import Architecture, Product, architecture
 from ...sandbox.builders.disassembler import disassemble
 from ...sandbox.builders.model import DeviceBuilt, KernelFacts
@@ -169,9 +170,7 @@ def _with_work(one: SeenLaunch, counts: Counts, flops: float) -> SeenLaunch:
 
 def _scratch_bytes(launches: Launches) -> float:
     """Work buffers are written once and read once."""
-    return float(
-        sum(2 * np.dtype(s.dtype).itemsize * int(np.prod(s.shape)) for s in launches.scratch)
-    )
+    return float(sum(2 * dtype_of(s.dtype).bytes * int(np.prod(s.shape)) for s in launches.scratch))
 
 
 def _filling_us(filled: int, fills: int, device: Product) -> float:

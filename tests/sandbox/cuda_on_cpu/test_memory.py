@@ -269,6 +269,26 @@ def test_indices_of_later_launches_are_made_though_nobody_watches(
     assert (whole.outputs["y"] == np.arange(n)[::-1]).all()
 
 
+@pytest.mark.parametrize(("dtype", "size"), [("bfloat16", 2), ("float8_e4m3fn", 1)])
+def test_scratch_of_types_that_numpy_lacks(machine: Machine, dtype: str, size: int) -> None:
+    source = """
+      __global__ void k(int n, unsigned char* kept, float* y) {
+        kept[threadIdx.x] = threadIdx.x;
+        __syncthreads();
+        y[threadIdx.x] = kept[n - 1 - threadIdx.x];
+      }"""
+    n = 32 * size
+    case = Case(
+        source,
+        ("k",),
+        {"x": np.zeros(1, np.float32)},
+        {"y": ("float32", (n,))},
+        (Step(1, n, (n, "kept", "y")),),
+        (Scratch("kept", dtype, (32,)),),
+    )
+    assert (machine.report(case).outputs["y"] == np.arange(n)[::-1]).all()
+
+
 def test_what_a_block_reads_again_comes_from_l1(machine: Machine) -> None:
     source = """
       __global__ void k(int times, const float* x, float* y) {

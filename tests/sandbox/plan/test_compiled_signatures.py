@@ -21,6 +21,8 @@ from kernelwright.sandbox.plan.signature import VECTOR, Parameter
 HEAD = """\
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp4.h>
+#include <cuda_fp8.h>
 #define number int
 using real = float;
 typedef float4 quad;
@@ -41,6 +43,11 @@ VALUES = (
     "long",
     "__half",
     "__nv_bfloat16",
+    "__nv_fp8_e4m3",
+    "__nv_fp8_e5m2",
+    "__nv_fp8_e8m0",
+    "__nv_fp4_e2m1",
+    "__nv_fp8x2_e4m3",
     "number",
     "real",
     "quad",

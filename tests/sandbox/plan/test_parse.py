@@ -97,6 +97,7 @@ def test_only_two_languages_have_plans() -> None:
         ('zero = "C"', "zero = 1", "1\n[scratch", "zero must be a name in quotes"),
         ('zero = "C"', 'zero = "C"\ngrid = [1]', "grid = [1]", "takes `when` and nothing else"),
         ('"float32"', '"flaot32"', '"flaot32"', "no dtype named 'flaot32'; did you mean float32"),
+        ('"float32"', '"float4_e2m1fn"', '"float4', "no dtype named 'float4_e2m1fn'"),
         ('"float32"', '["float32"]', '["float32"]', "dtype must be a name in quotes"),
         ('shape = ["M", "N"]\n', "", "[scratch.partial]", "[scratch.partial] lacks shape"),
         ("[scratch.partial]", "[scratch.ROWS]", "[scratch.ROWS]", "both a knob and a scratch"),

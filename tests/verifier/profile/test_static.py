@@ -425,9 +425,14 @@ def test_scratch_is_traffic(bench: Bench) -> None:
                 device=device_of("sm_90"),
             )
         )
-        for scratch in ((), (Scratch("partial", "float32", (N,)),))
+        for scratch in (
+            (),
+            (Scratch("partial", "float32", (N,)),),
+            (Scratch("partial", "bfloat16", (2 * N,)),),
+        )
     ]
     assert times[1] > 1.5 * times[0]
+    assert times[2] == times[1]
 
 
 def test_listings_come_from_the_jail_and_are_kept(jail: Jail, tmp_path: Path) -> None:
