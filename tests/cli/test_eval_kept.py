@@ -51,8 +51,12 @@ def test_a_wrong_kernel_is_kept_and_told_of(kw: Command, private: dict[str, str]
     assert kw("show", "@last/1", "--source").out == WRONG.read_text("utf-8")
     (candidate,) = kw("show", "@last", "--json").document["candidates"]
     assert candidate["candidate"] == candidate_id(WRONG.read_text("utf-8"))
-    for command in (("run", "--resume"), ("run", "spmm_csr", "--model", f"replay:{campaign}")):
-        refused = kw(*command, *(["@last"] if "--resume" in command else []))
+    resumed = kw("run", "--resume", "@last")
+    assert resumed.code == 2
+    assert f"evaluations of single files alone, at last {campaign}" in resumed.err
+    assert "\n\nhint: `kernelwright run PROBLEM` begins a search" in resumed.err
+    for command in (("--resume", campaign), ("spmm_csr", "--model", f"replay:{campaign}")):
+        refused = kw("run", *command)
         assert refused.code == 2
         assert "is the evaluation of one file on spmm_csr" in refused.err
         assert "\n\nhint: `kernelwright eval spmm_csr FILE`" in refused.err

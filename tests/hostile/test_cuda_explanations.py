@@ -8,11 +8,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Status, Verdict
+from kernelwright.verifier.stands import cuda_causes
+from kernelwright.verifier.stands.cuda_candidate import CudaCandidate
 
 HERE = Path(__file__).parent
 MARKED = {
@@ -95,3 +100,20 @@ def test_every_source_has_its_row_and_marks_its_lines() -> None:
     assert sorted(path.stem for path in (HERE / "cuda_bugs").iterdir()) == sorted(BUGS)
     for path in sources:
         assert lines_with(path.read_text("utf-8"), "// named")
+
+
+@pytest.mark.parametrize(
+    ("told", "wanted"),
+    [(["none wrote", "at line 24"], "at line 24"), (["none wrote", ""], "none wrote")],
+)
+def test_a_cause_with_its_line_goes_before_one_without(
+    monkeypatch: pytest.MonkeyPatch, told: list[str], wanted: str
+) -> None:
+    """Of sizes so small that no thread writes anything no line can be told."""
+    answers = iter(told)
+    monkeypatch.setattr(cuda_causes, "_look_closer", lambda *_: next(answers))
+    made: Any = object.__new__(CudaCandidate)
+    nothing: Any = None
+    failing: Any = SimpleNamespace(item="small", whole="large", schedule="")
+    rng = np.random.default_rng(0)
+    assert cuda_causes.explain(nothing, made, failing, "wrong", rng) == wanted

@@ -95,10 +95,14 @@ def explain(
     """The sentence to lead the reason with; empty where nothing is known beyond it."""
     if not isinstance(made, CudaCandidate) or failing.item is None or _HAS_LINE.search(reason):
         return ""
+    without_line = ""
     for item in (failing.item, failing.whole):
         if item is not None and (found := _look_closer(session, made, item, failing.schedule, rng)):
-            return found
-    return ""
+            if _HAS_LINE.search(found):
+                return found
+            # As where the sizes are so small that no thread writes anything.
+            without_line = without_line or found
+    return without_line
 
 
 def _look_closer(
