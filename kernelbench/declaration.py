@@ -228,10 +228,10 @@ def _tensor(name: str, text: str) -> Tensor:
             f"as '{CSR}' for {' and '.join(PATTERN)}"
         )
     known = DTYPES.get(found["dtype"])
-    if known and not known.in_numpy:
+    if known and known not in TENSORS:
         raise ValueError(
-            f"'{name}' is {known}, of which no problem can have tensors: arrays of problems are "
-            f"numpy's own, such as {' and '.join(map(str, TENSORS))}"
+            f"'{name}' is {known}, of which no problem can have tensors: they hold "
+            f"{' or '.join(map(str, TENSORS))}"
         )
     shape = tuple(part.strip() for part in found["shape"].split(",") if part.strip())
     return Tensor(name=name, dtype=found["dtype"], shape=shape, meaning=found["meaning"] or "")

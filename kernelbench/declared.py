@@ -97,18 +97,6 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         known = {**structure.axes, **pattern, **arrays, "structure": structure}
         return _name_each(answer(known), [tensor.name for tensor in outputs])
 
-    near: dict[str, int] = {}
-
-    def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
-        found = compute(structure, arrays)
-        if all(isinstance(each, Expected) for each in found.values()):
-            return found
-        ask = partial(compute, structure)
-        if TERMS not in structure.cache:
-            structure.cache[TERMS] = count_terms(ask, arrays, declared.constants, near)
-        terms = structure.cache[TERMS]
-        return measure_conditions(ask, arrays, terms, found, declared.constants)
-
     return Problem(
         name=name,
         title=declared.title,
@@ -119,7 +107,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         source=declared.source,
         workloads=declared.all_workloads,
         values=values,
-        oracle=oracle,
+        oracle=_make_oracle(compute, declared.constants),
         flops=lambda axes: float(value_of(declared.flops, axes)),
         bytes_moved=lambda axes: _bytes_of(inputs + outputs, axes),
         baselines=_baselines(declared, functions) or (_of_oracle(compute),),
@@ -134,6 +122,24 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         version=declared.version,
         **_structures(declared),
     )
+
+
+def _make_oracle(
+    compute: Callable[[Structure, Arrays], dict[str, Any]], constants: tuple[str, ...]
+) -> Callable[[Structure, Arrays], dict[str, Expected]]:
+    """The oracle: what an answer may be wrong by is measured where the file does not say."""
+    near: dict[str, int] = {}
+
+    def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
+        found = compute(structure, arrays)
+        if all(isinstance(each, Expected) for each in found.values()):
+            return found
+        ask = partial(compute, structure)
+        if TERMS not in structure.cache:
+            structure.cache[TERMS] = count_terms(ask, arrays, constants, near)
+        return measure_conditions(ask, arrays, structure.cache[TERMS], found, constants)
+
+    return oracle
 
 
 def _baselines(declared: Declaration, functions: Functions) -> tuple[Baseline, ...]:

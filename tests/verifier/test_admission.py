@@ -154,3 +154,11 @@ def test_what_was_checked_and_found_sound_is_not_looked_at_again(
 def test_a_built_in_problem_is_admitted_by_tests_alone(workshop: Workshop) -> None:
     admit(replace(owned(narrow), text=""), workshop)
     assert not (workshop.folder / SOUND).exists()
+
+
+def test_baselines_of_a_device_alone_are_not_asked_for_here(workshop: Workshop) -> None:
+    known = registry.get("spmm_csr").baselines
+    of_devices = tuple(baseline for baseline in known if not baseline.runs_on(""))
+    assert of_devices
+    admit(replace(owned(), baselines=of_devices), workshop)
+    assert len(list((workshop.folder / SOUND).iterdir())) == 1
