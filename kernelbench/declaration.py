@@ -25,6 +25,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from ..errors import UsageError
+from ..syntax import parse_python
 from .dense import USUAL_SIZES
 from .dtypes import DTYPES, TENSORS
 from .library_calls import SHARED
@@ -311,7 +312,7 @@ def read_declaration(text: str, place: str) -> Declaration:
 def _find(text: str, place: str) -> ast.expr:
     """The dictionary's node."""
     try:
-        module = ast.parse(text)
+        module = parse_python(text)
     except SyntaxError as error:
         raise UsageError(
             f"{place}:{error.lineno}: this is no Python: {error.msg}", hint="mend that line"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import UsageError
+from ..syntax import parse_python
 from .declaration import read_declaration
 from .declared import problem_of
 from .problem import Problem
@@ -55,7 +56,7 @@ def read_text(name: str, text: str, place: str) -> Problem:
     declared = read_declaration(text, place)
     functions = {
         node.name: WrittenFunction(node.name, place, node.lineno, _signature(node))
-        for node in ast.parse(text).body
+        for node in parse_python(text).body
         if isinstance(node, ast.FunctionDef)
     }
     return _own(problem_of(name, declared, functions), text)

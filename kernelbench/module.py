@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..syntax import parse_python
 from .families import draw
 from .problem import Arrays, Family
 
@@ -176,7 +177,7 @@ def list_functions(source: str) -> list[ast.FunctionDef]:
     """A file's functions that may be what it computes: those without an underscore in front."""
     return [
         node
-        for node in ast.parse(source).body
+        for node in parse_python(source).body
         if isinstance(node, ast.FunctionDef)
         and not node.name.startswith("_")
         and node.name not in (INPUTS, INIT_INPUTS)

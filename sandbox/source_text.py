@@ -8,6 +8,7 @@ import io
 import tokenize
 import warnings
 
+from ..syntax import parse_python
 from .front_matter import FilePlace, MalformedError, move_place
 
 SOURCE_BYTES = 256 << 10
@@ -49,7 +50,7 @@ def python_tree(source: str) -> ast.Module:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(raw, "candidate.py")
+            return parse_python(raw, "candidate.py")
     except SyntaxError as error:
         raise MalformedError(error.msg, FilePlace(error.lineno or 1, error.offset or 1)) from error
     except (RecursionError, MemoryError, ValueError) as error:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import ast
 import re
 
+from ...syntax import parse_python
+
 _KERNEL = re.compile(r"__global__\s+(?:__launch_bounds__\([^)]*\)\s*)?void\s+(\w+)")
 _TORCH = re.compile(r"^\s*(?:import torch\b|from torch\b)", re.M)
 _FACTS = (
@@ -53,7 +55,7 @@ def as_module(source: str) -> str:
     A class that is made with arguments of its own can only be found out by making it.
     """
     try:
-        body = ast.parse(source).body
+        body = parse_python(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ""
     classes = [each.name for each in body if isinstance(each, ast.ClassDef)]

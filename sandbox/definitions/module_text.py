@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...kernelbench.module import INIT_INPUTS, INPUTS, MODEL
+from ...syntax import parse_python
 
 Shape = tuple[str, ...]
 """Formulas of axes (kernelbench/terms.py)."""
@@ -163,7 +164,7 @@ def _drop_alike(sets: Sequence[Mapping[str, int]]) -> list[Mapping[str, int]]:
 def define_module(source: str, place: str, entry: str) -> str:
     """What a file computes, in its own words: its classes and functions without what is said of
     them, or forward alone where that is long."""
-    tree = ast.parse(source)
+    tree = parse_python(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
             node.body = node.body[1:] or [ast.Pass()]

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ...syntax import parse_python
 from .inside import describe_error, find_line
 from .wire import Message
 
@@ -76,7 +77,7 @@ def explain(error: BaseException, place: str) -> Message:
 
 def line_of_examples(source: str, function: str) -> int:
     """Where a function of the file returns; 0 where it is made in another way."""
-    for node in ast.parse(source).body:
+    for node in parse_python(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             returns = [each.lineno for each in ast.walk(node) if isinstance(each, ast.Return)]
             return max(returns, default=node.lineno)

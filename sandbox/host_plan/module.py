@@ -10,6 +10,7 @@ import ast
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...syntax import parse_python
 from .values import (
     HostCodeError,
     Number,
@@ -39,7 +40,7 @@ class Module:
     """One file: its inline source and what its host code does."""
 
     def __init__(self, text: str) -> None:
-        self.tree = ast.parse(text)
+        self.tree = parse_python(text)
         self.names: dict[str, object] = {}
         self.functions: dict[str, ast.FunctionDef | ast.Lambda] = {}
         self.classes: dict[str, ast.ClassDef] = {}

@@ -16,6 +16,7 @@ FLOORS = {
     "version": 0,
     "config": 1,
     "extras": 1,
+    "syntax": 1,
     "traces.place": 2,
     "kernelbench.dtypes": 2,
     "kernelbench.targets": 2,

@@ -22,6 +22,7 @@ from ...kernelbench.problem import Expected, Family, Structure
 from ...sandbox.builders import diagnostics
 from ...sandbox.run.arena import Extra
 from ...sandbox.run.process import RunFault
+from ...syntax import parse_python
 from ...traces.records import Depth
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
@@ -204,7 +205,7 @@ def _word_unreached(source: str, element: str) -> str:
     """No store was made at all: the lines that hold one."""
     lines = sorted(
         node.lineno
-        for node in ast.walk(ast.parse(source))
+        for node in ast.walk(parse_python(source))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and (node.func.attr == "store" or node.func.attr.startswith("atomic_"))
