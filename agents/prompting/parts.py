@@ -14,15 +14,8 @@ from dataclasses import dataclass
 from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.languages import language_of
 from ...kernelbench.packs import tell_parts
-from ...kernelbench.problem import (
-    FLUSHED,
-    SUM_FACTOR,
-    Family,
-    Precision,
-    Problem,
-    Tensor,
-    Workload,
-)
+from ...kernelbench.precision import SUM_FACTOR, Precision
+from ...kernelbench.problem import FLUSHED, Family, Problem, Tensor, Workload
 from ...kernelbench.recipes.kin import find_example
 from ...kernelbench.targets import target_of
 from ...traces.events import CampaignStarted

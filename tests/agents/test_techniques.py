@@ -10,7 +10,7 @@ from kernelwright.agents.prompting.techniques import (
     parse_declared,
     word_techniques,
 )
-from kernelwright.kernelbench.problem import Precision
+from kernelwright.kernelbench.precision import Precision
 from kernelwright.kernelbench.registry import get, names
 
 

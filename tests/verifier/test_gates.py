@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from kernelwright.kernelbench.problem import Expected, Family, Precision
+from kernelwright.kernelbench.precision import Precision
+from kernelwright.kernelbench.problem import Expected, Family
 from kernelwright.traces.records import Check
 from kernelwright.verifier.truth import gates
 from kernelwright.verifier.truth.poison import PATTERNS

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import NotDiscriminatingError
+from ...kernelbench.codecs import host_dtype
 from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...traces.records import Check
 from . import gates
-from .poison import PATTERNS
+from .poison import PATTERNS, fill
 
 LARGE_BYTES = 8 << 20
 """Above this size only SHARP families and NORMAL are drawn on the workload itself; all others are
@@ -57,7 +58,11 @@ class Scene:
     def answer(self, name: str) -> np.ndarray:
         """The right answer in the output's dtype."""
         with np.errstate(all="ignore"):
-            return self.expected[name].value.astype(np.float32)
+            return self.expected[name].value.astype(self.dtype_of(name))
+
+    def dtype_of(self, name: str) -> np.dtype:
+        """The type of an output's elements."""
+        return host_dtype(dtype_of(next(t.dtype for t in self.problem.outputs if t.name == name)))
 
 
 Null = Callable[[Scene, str], np.ndarray]
@@ -261,7 +266,8 @@ def _mean(scene: Scene, name: str) -> np.ndarray:
 
 def _answer_untouched(scene: Scene, name: str) -> np.ndarray:
     answer = scene.answer(name)
-    return np.full(answer.shape, PATTERNS[0], dtype=np.uint32).view(answer.dtype)
+    fill(answer, PATTERNS[0])
+    return answer
 
 
 def _first_tile(scene: Scene, name: str) -> np.ndarray:
@@ -274,7 +280,7 @@ def _first_tile(scene: Scene, name: str) -> np.ndarray:
 
 def _answer_previous(scene: Scene, name: str) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return scene.before[name].value.astype(np.float32)
+        return scene.before[name].value.astype(scene.dtype_of(name))
 
 
 def _copy_of(source: str) -> Null:
@@ -282,9 +288,10 @@ def _copy_of(source: str) -> Null:
         """The input where it has the output's shape, else broadcast, else repeated to fill it."""
         shape, array = scene.answer(name).shape, scene.inputs[source]
         try:
-            return np.array(np.broadcast_to(array, shape))
+            found = np.array(np.broadcast_to(array, shape))
         except ValueError:
-            return np.resize(array, shape)
+            found = np.resize(array, shape)
+        return found.astype(scene.dtype_of(name))
 
     return copy
 
@@ -296,4 +303,4 @@ def _downcast(scene: Scene, name: str) -> np.ndarray:
             for key, array in scene.inputs.items()
         }
         answer = scene.problem.oracle(scene.structure, rounded)[name]
-        return answer.value.astype(np.float32)
+        return answer.value.astype(scene.dtype_of(name))
