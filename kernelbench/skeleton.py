@@ -8,6 +8,7 @@ compiler.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from textwrap import fill, indent
@@ -116,7 +117,12 @@ The plan above says how the kernel is launched: change grid, block and args ther
         body = "\n".join([told, *at, f"if ({outside}) return;", ""])
         headers = {_HEADERS[t.dtype] for t in problem.tensors if t.dtype in _HEADERS}
         included = "".join(f"#include <{name}>\n" for name in sorted(headers))
-        code = _enclose(self.signature(problem, ()), body + parts["c"])
+        computed = parts["c"]
+        for tensor in problem.inputs:
+            if tensor.dtype in _HEADERS:
+                # __half becomes any number there is: which one has to be said.
+                computed = re.sub(rf"\b{tensor.name}\[", f"(float){tensor.name}[", computed)
+        code = _enclose(self.signature(problem, ()), body + computed)
         return Written(plan, "\n" + included + "\n" * bool(included) + code)
 
 

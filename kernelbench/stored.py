@@ -72,8 +72,8 @@ def _bring_into_range(array: np.ndarray, most: float) -> np.ndarray:
         else:
             array = np.where(beyond, np.copysign(np.float32(most), array), array)
     is_tiny = (size > 0) & (size < _FLOAT32_DENORMAL)
-    lift: np.ndarray = np.where(is_tiny, np.float32(_LIFT), np.float32(1))
-    return array * lift
+    lifted: np.ndarray = array * np.where(is_tiny, np.float32(_LIFT), np.float32(1))
+    return lifted
 
 
 def _whole(array: np.ndarray, dtype: DType, family: Family, *, is_constant: bool) -> np.ndarray:
@@ -85,4 +85,5 @@ def _whole(array: np.ndarray, dtype: DType, family: Family, *, is_constant: bool
         array = array * (most / largest)
     if not np.issubdtype(host_dtype(dtype), np.signedinteger):
         array = np.abs(array)
-    return np.clip(np.rint(array), -most, most).astype(host_dtype(dtype))
+    whole: np.ndarray = np.clip(np.rint(array), -most, most).astype(host_dtype(dtype))
+    return whole

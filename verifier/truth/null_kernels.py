@@ -15,7 +15,8 @@ import numpy as np
 
 from ...errors import NotDiscriminatingError
 from ...kernelbench.codecs import host_dtype
-from ...kernelbench.dtypes import dtype_of
+from ...kernelbench.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3FN, FLOAT16, DType, dtype_of
+from ...kernelbench.precision import FP32_SUMS, STRICT_FP32, TF32, TF32X3
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...traces.records import Check
 from . import gates
@@ -28,7 +29,14 @@ SAMPLE = 1 << 13
 """Elements that are looked at first: what fails there fails on the whole."""
 TILE = 4
 """`first tile only` computes one part in this many."""
-DOWNCAST = "fp16 downcast"
+DOWNCAST = "downcast"
+DOWNCASTS = {
+    STRICT_FP32.policy: FLOAT16,
+    TF32X3: FLOAT16,
+    TF32: BFLOAT16,
+    FP32_SUMS: BFLOAT16,
+}
+"""By policy the inputs' type in which nobody may compute instead; of bfloat16 itself it is e4m3."""
 MEAN, FIRST_TILE = "mean constant", "first tile only"
 _OF_SEVERAL = (MEAN, FIRST_TILE)
 """Null kernels that are right where an answer has one element alone: there they say nothing."""
@@ -82,7 +90,7 @@ def nulls(problem: Problem) -> dict[str, Null]:
     for tensor in problem.inputs:
         if not tensor.is_index and dtype_of(tensor.dtype).is_float:
             found[f"copy of {tensor.name}"] = _copy_of(tensor.name)
-    if problem.precision.policy == "strict-fp32":
+    if problem.precision.policy in DOWNCASTS:
         found[DOWNCAST] = _downcast
     return found
 
@@ -283,6 +291,19 @@ def _answer_previous(scene: Scene, name: str) -> np.ndarray:
         return scene.before[name].value.astype(scene.dtype_of(name))
 
 
+def _narrow(array: np.ndarray, narrow: DType) -> np.ndarray:
+    """Floats as a narrower type holds them; bfloat16 with the digits of e4m3."""
+    own = DTYPES.get(array.dtype.name)
+    if own is None or not own.is_float:
+        return array
+    if narrow.digits < own.digits:
+        return array.astype(host_dtype(narrow)).astype(np.float32)
+    digits = FLOAT8_E4M3FN.digits
+    part, power = np.frexp(array.astype(np.float64))
+    rounded: np.ndarray = np.ldexp(np.rint(np.ldexp(part, digits)), power - digits)
+    return rounded.astype(np.float32)
+
+
 def _copy_of(source: str) -> Null:
     def copy(scene: Scene, name: str) -> np.ndarray:
         """The input where it has the output's shape, else broadcast, else repeated to fill it."""
@@ -297,10 +318,9 @@ def _copy_of(source: str) -> Null:
 
 
 def _downcast(scene: Scene, name: str) -> np.ndarray:
+    """The answer of inputs whose numbers have fewer digits than the policy allows."""
+    narrow = DOWNCASTS[scene.problem.precision.policy]
     with np.errstate(all="ignore"):
-        rounded = {
-            key: array.astype(np.float16).astype(np.float32) if array.dtype == np.float32 else array
-            for key, array in scene.inputs.items()
-        }
+        rounded = {key: _narrow(array, narrow) for key, array in scene.inputs.items()}
         answer = scene.problem.oracle(scene.structure, rounded)[name]
         return answer.value.astype(scene.dtype_of(name))
