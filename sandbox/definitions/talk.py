@@ -162,4 +162,5 @@ def _last_line(outcome: Outcome) -> str:
 
 
 def _hint(function: str) -> str:
-    return f"mend {function} in that file; it runs in a jail: without files, network or processes"
+    what = "that file" if function == "runs" else f"{function} in that file"
+    return f"mend {what}; it runs in a jail: without files, network or processes"
