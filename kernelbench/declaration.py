@@ -326,7 +326,8 @@ def _find(text: str, place: str) -> ast.expr:
             return statement.value
     raise UsageError(
         f"{place} declares no problem",
-        hint=f"it needs {NAME} = {{…}}, as the files of kernelbench/problems have it",
+        hint=f"it needs {NAME} = {{…}}, as the files of kernelbench/problems have it; or, for "
+        "PyTorch, class Model or one function, and get_inputs() with examples",
     )
 
 
