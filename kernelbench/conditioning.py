@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from .dtypes import FLOAT32
+from .dtypes import FLOAT32, FLOAT64
 from .problem import Arrays, Expected
 
 Oracle = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
@@ -69,7 +69,7 @@ def measure_conditions(
     return {
         name: Expected(
             value,
-            _scale(moves[name].second, np.abs(rounded[name] - value), terms[name]),
+            _scale(moves[name].second, value, rounded[name], terms[name]),
             terms[name],
         )
         for name, value in values.items()
@@ -200,11 +200,13 @@ def _draw_chunk(number: int) -> np.ndarray:
     return drawn
 
 
-def _scale(moved: np.ndarray, lost: np.ndarray, terms: float) -> np.ndarray:
+def _scale(moved: np.ndarray, value: np.ndarray, rounded: np.ndarray, terms: float) -> np.ndarray:
     """The sum of |t_i|; what float32 lost by rows, since one element's loss may be small by chance.
+    Where it lost nothing, float64 may have: to either, the gelu of far more than 1 is its argument.
 
     0 where an answer is not finite: there its place decides.
     """
+    lost = np.maximum(np.abs(rounded - value), np.abs(value) * FLOAT64.roundoff)
     lost = np.nan_to_num(lost, nan=0.0, posinf=0.0)
     by_rows = _most_around(lost) / math.sqrt(terms)
     scale: np.ndarray = np.maximum(moved, by_rows) / FLOAT32.roundoff

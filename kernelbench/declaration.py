@@ -344,7 +344,8 @@ def find_declaration(text: str, place: str) -> ast.Dict:
             return statement.value
     raise UsageError(
         f"{place} declares no problem",
-        hint=f"it needs {NAME} = {{…}}, as the files of kernelbench/problems have it",
+        hint=f"it needs {NAME} = {{…}}, as the files of kernelbench/problems have it; or, for "
+        "PyTorch, class Model or one function, and get_inputs() with examples",
     )
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from ..errors import UsageError
-from .problem import Expected, Pair, Structure, Variations, Workload
+from .families import LONG
+from .problem import Expected, Family, Pair, Structure, Variations, Workload
 from .sizes import Range, draw_bulk, draw_sizes, is_middling, is_telling
 from .tried import Tried
 
@@ -69,6 +70,21 @@ def gains(count: int, rng: np.random.Generator) -> np.ndarray:
     """Signed gains away from zero, float32."""
     drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
     return np.where(rng.random(count) < 0.25, -drawn, drawn)
+
+
+def mirror_columns(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
+    """Gives, of thinned LONG rows, half of the columns that are left the opposite of the other
+    half: the mean is 0.
+
+    The squares of all that are 0 would else be thousands of equal terms that round alike, and a
+    plain float32 sum of them drifts beyond any law of square roots.
+    """
+    if array.shape[1] <= LONG or family is Family.NORMAL:
+        return
+    left = rng.permutation(np.flatnonzero(array.any(0)))
+    half = len(left) // 2
+    array[:, left[half : 2 * half]] = -array[:, left[:half]]
+    array[:, left[2 * half :]] = 0
 
 
 def structure_maker(*names: str) -> Callable[[Workload], Structure]:

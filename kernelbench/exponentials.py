@@ -17,7 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .families import noise
+from .families import noise, raise_peaks, sink
 from .problem import Family, Pair
 
 EXP_ULPS = 8.0
@@ -85,6 +85,36 @@ def reach(distance: np.ndarray, x: np.ndarray) -> np.ndarray:
     size = np.abs(x, dtype=distance.dtype)
     distance += np.minimum(size, FARTHEST, out=size)
     return distance
+
+
+def draw_overflowing(
+    shape: tuple[int, ...],
+    shift: np.ndarray,
+    places: np.ndarray,
+    lengths: np.ndarray | int,
+    of_rows: np.ndarray,
+    rng: np.random.Generator,
+    *,
+    lanes: int = 1,
+) -> np.ndarray:
+    """LARGE logits, float32: some overflow exp without the subtraction of the maximum, and in half
+    of the rows one overflows it unless the maximum is that one.
+
+    Of a long row most are too low to count: a plain sum of so many exponentials drifts beyond any
+    limit that tells a downcast.
+
+    Args:
+        shift: of each row, out of OFFSETS, as it is broadcast to the logits.
+        places: of each logit, its number in its row; broadcast, too.
+        lengths: of each logit's row.
+        of_rows: the same, once a row.
+        lanes: rows that lie side by side, as those of heads.
+    """
+    logits = noise(shape, rng)
+    logits += shift
+    sink(logits, places, lengths, rng)
+    raise_peaks(logits.reshape(-1, lanes), of_rows, rng)
+    return logits
 
 
 def add_noise(x: np.ndarray, family: Family, rng: np.random.Generator) -> np.ndarray:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,7 +148,7 @@ class TracedModule:
         if not self._least:
             import torch
 
-            examples = examples_of(self._space)[0]
+            examples = list_examples(self._space[INPUTS]())[0]
             module = make_module(self._space)
             random = torch.Generator().manual_seed(0)
             for at, example in enumerate(examples):
@@ -184,9 +184,9 @@ def list_functions(source: str) -> list[ast.FunctionDef]:
     ]
 
 
-def examples_of(space: Mapping[str, Any]) -> list[list[Any]]:
+def list_examples(given: Iterable[Any]) -> list[list[Any]]:
     """The sets of inputs that a file gives: one, or a list of several."""
-    given = list(space[INPUTS]())
+    given = list(given)
     if given and all(isinstance(each, tuple | list) for each in given):
         return [list(each) for each in given]
     return [given]

@@ -214,6 +214,15 @@ def segment_sums(structure: Structure, entries: np.ndarray) -> np.ndarray:
     return sums
 
 
+def segment_maxima(structure: Structure, entries: np.ndarray) -> np.ndarray:
+    """Maxima over the entries of each row, float64; 0 for an empty row."""
+    live, indptr = live_rows(structure), structure.arrays["indptr"]
+    maxima = np.zeros((len(indptr) - 1, *entries.shape[1:]))
+    if len(live):
+        maxima[live] = np.maximum.reduceat(entries, indptr[live], axis=0)
+    return maxima
+
+
 def row_sum_matrix(structure: Structure) -> Any:
     """The M x nnz matrix of ones that sums entries by row (scipy CSR); cached."""
     if "row_sum" not in structure.cache:
@@ -291,6 +300,37 @@ def csr(structure: Structure, values: np.ndarray, columns: int) -> Any:
     matrix.data, matrix.indices, matrix.indptr = values, indices, indptr
     matrix.has_sorted_indices = True
     return matrix
+
+
+def multiply(structure: Structure, values: np.ndarray, dense: np.ndarray, columns: int) -> Pair:
+    """The product with a dense matrix, float64, and that of the magnitudes, summed in float32,
+    whose rounding is harmless in a scale.
+
+    Args:
+        values: of the entries.
+        columns: of the sparse matrix.
+    """
+    value = csr(structure, values.astype(np.float64), columns) @ dense.astype(np.float64)
+    scale = csr(structure, np.abs(values), columns) @ np.abs(dense)
+    return value, scale.astype(np.float64)
+
+
+def row_maxima(structure: Structure, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Per row the maximum of a[p] * b[column p] in float32; 0 for an empty row."""
+    indptr, indices = structure.arrays["indptr"], structure.arrays["indices"]
+    result = np.zeros((len(indptr) - 1, b.shape[1]), np.float32)
+    rows = np.flatnonzero(np.diff(indptr))
+    block = max(1, (1 << 17) // max(b.shape[1], 1))
+    # Blocks of whole rows with about `block` entries: their products stay in the cache.
+    cuts = np.searchsorted(indptr[rows], np.arange(0, len(a) + block, block))
+    for first, last in itertools.pairwise(cuts):
+        part = rows[first:last]
+        if len(part):
+            start, end = indptr[part[0]], indptr[part[-1] + 1]
+            products = b[indices[start:end]]
+            products *= a[start:end, None]
+            result[part] = np.maximum.reduceat(products, indptr[part] - start, axis=0)
+    return result
 
 
 def _may_be_few(longest: int) -> bool:

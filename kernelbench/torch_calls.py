@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import SandboxError
 from .dtypes import DTYPES
-from .problem import BaselineCall
+from .problem import BaselineCall, Prepared
 
 Placement = Callable[[Any], Any]
 """The tensor that stands for one over an array of a call; what it holds is kept in step."""
@@ -82,3 +82,51 @@ def csr_view(call: BaselineCall, *, columns: int, values: np.ndarray) -> Any:
 def views(call: BaselineCall) -> list[Any]:
     """All inputs, then all outputs, as tensors."""
     return [dense_view(array) for array in (*call.inputs.values(), *call.outputs.values())]
+
+
+def reduce_scattered(
+    torch: Any, rows: Any, columns: Any, values: Any, b: Any, c: Any, reduce: str
+) -> Prepared:
+    """A sparse product with a reduction by gathered rows, scattered: torch has none on GPUs."""
+    wide = rows.long()[:, None].expand(-1, b.shape[1])
+
+    def compute() -> None:
+        terms = values[:, None] * torch.index_select(b, 0, columns)
+        c.zero_().scatter_reduce_(0, wide, terms, reduce, include_self=False)
+
+    return compute
+
+
+def softmax_by_segments(torch: Any, indptr: Any, rows: Any, logits: Any, answers: Any) -> Prepared:
+    """A softmax over the entries of each row of a pattern: segments reduced, and gathered."""
+    offsets, gathered = indptr.long(), torch.empty_like(logits)
+
+    def per_row(entries: Any, reduce: str) -> Any:
+        # unsafe: skips a check of the offsets that never change.
+        rowwise = torch.segment_reduce(entries, reduce, offsets=offsets, axis=0, unsafe=True)
+        return torch.index_select(rowwise, 0, rows, out=gathered)
+
+    def compute() -> None:
+        torch.sub(logits, per_row(logits, "max"), out=answers)
+        answers.exp_()
+        answers.div_(per_row(answers, "sum"))
+
+    return compute
+
+
+def softmax_scattered(torch: Any, rows: Any, logits: Any, answers: Any, count: int) -> Any:
+    """The same for torch.compile, by scattering: the function and what it is called with.
+
+    Args:
+        count: of the rows.
+    """
+    rows = rows.long()
+    wide = rows[:, None].expand(logits.shape).contiguous()
+
+    def softmax(e: Any, rows: Any, wide: Any, a: Any) -> None:
+        highest = e.new_full((count, e.shape[1]), -torch.inf).scatter_reduce(0, wide, e, "amax")
+        risen = torch.exp(e - highest[rows])
+        sums = e.new_zeros((count, e.shape[1])).scatter_add(0, wide, risen)
+        a.copy_(risen / sums[rows])
+
+    return softmax, (logits, rows, wide, answers)

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A bias per column, then GELU in its tanh form: what follows a matrix product in a transformer.
 
-With s = x + bias and z = sqrt(2/pi) (s + 0.044715 s^3) the answer is s (1 + tanh z) / 2. For
-negative s the sum 1 + tanh z cancels, so an honest kernel is off by a few u |s|, and by
-(1 - tanh^2 z) |z| |s| for the roundings of z: the scale. Sixteen terms stand for the fixed number
-of operations.
+For negative s the sum 1 + tanh z cancels, so an honest kernel is off by a few u |s|, and by
+(1 - tanh^2 z) |z| |s| for the roundings of z: the scale.
 """
 
 from __future__ import annotations
@@ -26,8 +24,7 @@ PROBLEM = {
     "axes": {"M": "rows", "N": "columns"},
     "inputs": {"x": "float32[M, N]: row-major", "bias": "float32[N]: added to every row"},
     "outputs": {"y": "float32[M, N]: row-major"},
-    # Sum 1, polynomial 4, tanh counted as 6, the product with 1 + tanh 3.
-    "flops": "14 * M * N",
+    "flops": "14 * M * N",  # sum 1, polynomial 4, tanh 6, the product with 1 + tanh 3
     "workloads": {
         "realistic": {
             "1024x3072": "the inner layer of a small transformer, 1024 tokens",
@@ -43,7 +40,7 @@ PROBLEM = {
     "accuracy": "n = 16; with v = x + bias and z the argument of tanh, s = |v| (1 + |z| (1 - "
     "tanh(z)^2)). NaN and +inf come out as the definition has them; -inf is never drawn.",
 }
-OPERATIONS = 16.0
+OPERATIONS = 16.0  # a fixed number of roundings
 LARGE_BIAS = np.float32(2.0**-4)
 """Of the size of x: their sum has a cube that float32 holds."""
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax over the entries of each row of a sparse pattern, per head: attention on a graph.
-
-The scale is that of exponentials.py, with the row's length as the number of terms.
-"""
+"""Softmax over the entries of each row of a sparse pattern, per head: attention on a graph."""
 
 from __future__ import annotations
 
@@ -10,17 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..exponentials import OFFSETS, add_noise, softmax_of
-from ..families import draw, noise, raise_peaks, sink
+from .. import sparse
+from ..exponentials import OFFSETS, add_noise, draw_overflowing, softmax_of
+from ..families import draw, sink
 from ..problem import Expected, Family, Prepared, Structure
-from ..sparse import (
-    draw_entries,
-    live_rows,
-    row_lengths,
-    row_numbers,
-    row_places,
-    segment_sums,
-)
+from ..torch_calls import softmax_by_segments, softmax_scattered
 
 PROBLEM = {
     "title": "Softmax over the entries of each row, per head (CSR)",
@@ -33,8 +24,7 @@ PROBLEM = {
     "lengths": {"H": "grid y"},
     "inputs": {"indptr": "csr", "e": "float32[nnz, H]: logits, row-major"},
     "outputs": {"alpha": "float32[nnz, H]: sums to 1 per row"},
-    # Maximum, subtraction, exponential, sum and division.
-    "flops": "5 * nnz * H",
+    "flops": "5 * nnz * H",  # maximum, subtraction, exponential, sum and division
     "workloads": {
         "realistic": {
             "enron-4": {"H": 4, "graph": "email-Enron", "note": "four heads"},
@@ -56,19 +46,12 @@ PROBLEM = {
 def values(
     structure: Structure, family: Family, rng: np.random.Generator, M: int, H: int, nnz: int
 ) -> np.ndarray:
-    """The logits; LARGE has some that overflow exp without the subtraction of the maximum, and in
-    half of the rows of each head one that overflows it unless the maximum is that one.
-
-    NONFINITE masks entries by -inf, never the first one of a row, and has a few NaN.
-    """
-    places, lengths = (each[:, None] for each in row_places(structure))
+    """The logits; NONFINITE masks some by -inf, never the first of a row, and has a few NaN."""
+    places, lengths = (each[:, None] for each in sparse.row_places(structure))
     if family is Family.LARGE:
-        offsets = rng.choice(OFFSETS, M)
-        e = noise((nnz, H), rng)
-        e += offsets[row_numbers(structure)][:, None]
-        sink(e, places, lengths, rng)
-        raise_peaks(e, row_lengths(structure), rng)
-        return e
+        shift = rng.choice(OFFSETS, (M, 1))[sparse.row_numbers(structure)]
+        per_row = sparse.row_lengths(structure)
+        return draw_overflowing((nnz, H), shift, places, lengths, per_row, rng, lanes=H)
     if family is Family.CONSTANT:
         e = draw(family, (nnz, H), rng, varies=1)
     else:
@@ -76,25 +59,22 @@ def values(
     sink(e, places, lengths, rng)
     if family is Family.NONFINITE:
         is_masked = rng.random((nnz, H)) < 1 / 8
-        is_masked[structure.arrays["indptr"][live_rows(structure)]] = False
+        is_masked[structure.arrays["indptr"][sparse.live_rows(structure)]] = False
         e[is_masked] = -np.inf
-        e.reshape(-1)[draw_entries(structure, rng, H)] = np.nan
+        e.reshape(-1)[sparse.draw_entries(structure, rng, H)] = np.nan
     return e
 
 
-def oracle(structure: Structure, indptr: np.ndarray, e: np.ndarray, M: int, H: int) -> Expected:
+def oracle(structure: Structure, e: np.ndarray) -> Expected:
     """exp(e - max) / sum per row and head in float64."""
-    rows, full = row_numbers(structure), live_rows(structure)
-    terms = row_lengths(structure)[rows].astype(np.float64)[:, None]
-    highest = np.zeros((M, H))
-    if len(full):
-        highest[full] = np.maximum.reduceat(e, indptr[full], axis=0)
+    rows = sparse.row_numbers(structure)
+    terms = sparse.row_lengths(structure)[rows].astype(np.float64)[:, None]
 
     def total(entries: np.ndarray) -> np.ndarray:
-        sums: np.ndarray = segment_sums(structure, entries)[rows]
+        sums: np.ndarray = sparse.segment_sums(structure, entries)[rows]
         return sums
 
-    distance = highest[rows] - e
+    distance = sparse.segment_maxima(structure, e)[rows] - e
     value, scale = softmax_of(distance, e, terms, total, lambda y, d: total(y * d))
     return Expected(value, scale, terms)
 
@@ -102,30 +82,9 @@ def oracle(structure: Structure, indptr: np.ndarray, e: np.ndarray, M: int, H: i
 # scipy has nothing for it.
 def by_torch(torch: Any, indptr: Any, rows: Any, e: Any, alpha: Any) -> Prepared:
     """Segments reduced, and gathered."""
-    offsets, gathered = indptr.long(), torch.empty_like(e)
-
-    def per_row(entries: Any, reduce: str) -> Any:
-        # unsafe: skips a check of the offsets that never change.
-        rowwise = torch.segment_reduce(entries, reduce, offsets=offsets, axis=0, unsafe=True)
-        return torch.index_select(rowwise, 0, rows, out=gathered)
-
-    def compute() -> None:
-        torch.sub(e, per_row(e, "max"), out=alpha)
-        alpha.exp_()
-        alpha.div_(per_row(alpha, "sum"))
-
-    return compute
+    return softmax_by_segments(torch, indptr, rows, e, alpha)
 
 
-def by_compile(torch: Any, rows: Any, e: Any, alpha: Any, M: int, H: int) -> Any:
+def by_compile(torch: Any, rows: Any, e: Any, alpha: Any, M: int) -> Any:
     """Segments scattered, and gathered."""
-    rows = rows.long()
-    wide = rows[:, None].expand(e.shape).contiguous()
-
-    def softmax(e: Any, rows: Any, wide: Any, a: Any) -> None:
-        highest = e.new_full((M, H), -torch.inf).scatter_reduce(0, wide, e, "amax")
-        risen = torch.exp(e - highest[rows])
-        sums = e.new_zeros((M, H)).scatter_add(0, wide, risen)
-        a.copy_(risen / sums[rows])
-
-    return softmax, (e, rows, wide, alpha)
+    return softmax_scattered(torch, rows, e, alpha, M)

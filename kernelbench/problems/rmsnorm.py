@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Root-mean-square normalisation over rows, eps 1e-6, then gamma.
 
-A sum of squares has no cancellation: the relative error is u times the root of the number of
-terms, so the scale is |answer|.
+A sum of squares has no cancellation: its relative error is u sqrt(n).
 """
 
 from __future__ import annotations
@@ -24,13 +23,9 @@ PROBLEM = {
     "axes": {"M": "rows", "N": "elements of a row"},
     "inputs": {"x": "float32[M, N]: row-major", "gamma": "float32[N]: gain"},
     "outputs": {"y": "float32[M, N]: row-major"},
-    # Square and sum 2, scaling 1, gain 1.
-    "flops": "4 * M * N",
+    "flops": "4 * M * N",  # square and sum 2, scaling 1, gain 1
     "workloads": {
-        "realistic": {
-            "1024x4096": "1024 tokens of a model 4096 wide",
-            "8192x768": "many short rows",
-        },
+        "realistic": {"1024x4096": "1024 tokens, 4096 wide", "8192x768": "many short rows"},
         "tiny": {"tiny": {"M": 64, "N": 200}},
         "adversarial": ["4099x33", "3x16383"],
     },

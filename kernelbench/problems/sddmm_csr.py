@@ -14,8 +14,7 @@ from ..sparse import live_rows, row_numbers
 
 PROBLEM = {
     "title": "Sampled dense-dense product (CSR)",
-    "definition": "E[p] = sum over d of U[i,d] * V[indices[p], d] "
-    "for p in [indptr[i], indptr[i+1])",
+    "definition": "E[p] = sum over d of U[i,d] * V[indices[p], d], p in [indptr[i], indptr[i+1])",
     "source": "TC-GNN (AGNN), USENIX ATC 2023; arXiv 2110.09524",
     "tags": ["sparse", "graph", "attention"],
     "is_row_wise": True,
@@ -33,8 +32,7 @@ PROBLEM = {
         "V": "float32[K, D]: row-major",
     },
     "outputs": {"E": "float32[nnz]: one per entry"},
-    # Two per entry and feature.
-    "flops": "2 * nnz * D",
+    "flops": "2 * nnz * D",  # two per entry and feature
     "workloads": {
         "realistic": {
             "enron-64": {"D": 64, "graph": "email-Enron"},
@@ -46,8 +44,7 @@ PROBLEM = {
     "families": "denormal large nonfinite exact probe",
     "accuracy": "n = D, s = sum over d of the magnitudes of the products. {running sum} Zero times "
     "infinity is NaN.",
-    # torch writes the pattern of the result, which is the one it was given.
-    "writes_inputs": ["torch eager"],
+    "writes_inputs": ["torch eager"],  # the pattern of the result, which is the one it was given
 }
 
 

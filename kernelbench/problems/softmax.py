@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..dense import expect_by_rows, sum_products, sum_rows
-from ..exponentials import OFFSETS, add_noise, softmax_of
-from ..families import blemish, draw, noise, raise_peaks, single_out, sink
+from ..exponentials import OFFSETS, add_noise, draw_overflowing, softmax_of
+from ..families import blemish, draw, single_out, sink
 from ..problem import Expected, Family, Pair, Prepared
 
 PROBLEM = {
@@ -21,8 +21,7 @@ PROBLEM = {
     "axes": {"M": "rows", "N": "elements of a row"},
     "inputs": {"x": "float32[M, N]: logits, row-major"},
     "outputs": {"y": "float32[M, N]: rows sum to 1"},
-    # Maximum, subtraction, exponential, sum and division.
-    "flops": "5 * M * N",
+    "flops": "5 * M * N",  # maximum, subtraction, exponential, sum and division
     "workloads": {
         "realistic": ["4096x1024", "512x16384"],
         "tiny": {"tiny": {"M": 64, "N": 200}},
@@ -37,19 +36,11 @@ PROBLEM = {
 
 
 def values(family: Family, rng: np.random.Generator, M: int, N: int) -> np.ndarray:
-    """The logits; LARGE has some that overflow exp without the subtraction of the maximum, and in
-    half of the rows one that overflows it unless the maximum is that one.
-
-    NONFINITE has a mask: -inf from some place of a row on, as in causal attention, and a few NaN.
-    Of a LONG row most logits are too low to count: a plain sum of so many exponentials drifts
-    beyond any limit that tells a downcast.
-    """
+    """The logits. NONFINITE has a mask: -inf from some place of a row on, as in causal
+    attention, and a few NaN."""
     if family is Family.LARGE:
-        x = noise((M, N), rng)
-        x += rng.choice(OFFSETS, (M, 1))
-        sink(x, np.arange(N), N, rng)
-        raise_peaks(x.reshape(-1, 1), np.full(M, N), rng)
-        return x
+        shift, lengths = rng.choice(OFFSETS, (M, 1)), np.full(M, N)
+        return draw_overflowing((M, N), shift, np.arange(N), N, lengths, rng)
     x = draw(family, (M, N), rng, varies=0)
     if family in (Family.CONSTANT, Family.DENORMAL) and N > 1:
         # All equal gives 1/N everywhere, which tells nobody apart; one element per row stands out.

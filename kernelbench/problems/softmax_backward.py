@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The backward of softmax over rows: the gradient of its input from that of its answer.
 
-The sum of y dy has a rounding error of u times the root of N times the sum of |y dy|; the
-difference and the product round once each. So the scale of an element is |y| (|dy| + sum |y dy|).
-Trials do not promise that a row of y sums to 1.
+The sum of y dy has a rounding error of u sqrt(N) times the sum of |y dy|; difference and product
+round once each: hence the scale.
 """
 
 from __future__ import annotations
@@ -26,15 +25,13 @@ PROBLEM = {
     "axes": {"M": "rows", "N": "elements of a row"},
     "inputs": {"y": "float32[M, N]: the forward's answer", "dy": "float32[M, N]: gradient of y"},
     "outputs": {"dx": "float32[M, N]: gradient of x"},
-    # Product and sum, difference and product.
-    "flops": "4 * M * N",
+    "flops": "4 * M * N",  # product and sum, difference and product
     "workloads": {
         "realistic": ["4096x1024", "512x16384"],
         "tiny": {"tiny": {"M": 64, "N": 200}},
         "adversarial": ["4099x33", "3x16381"],
     },
-    # Of a constant gradient nothing is left but rounding errors.
-    "families": "-constant large nonfinite exact probe",
+    "families": "-constant large nonfinite exact probe",  # of a constant gradient nothing is left
     "nrmse": 5e-5,
     "accuracy": "n = N, s = |y| (|dy| + sum of |y dy| over the row). Rows of y need not sum to 1. "
     "NaN and infinities in dy come out where the definition has them.",

@@ -7,6 +7,7 @@ trace.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -42,6 +43,48 @@ def ensure_entry(space: Mapping[str, Any], source: str) -> None:
         )
 
 
+def ensure_in_order(module: Any, given: Any, source: str) -> None:
+    """Raises CannotTraceError where inputs have names in place of an order, as a kernel's have."""
+    import torch
+
+    if isinstance(given, Mapping | torch.Tensor):
+        raise CannotTraceError(
+            f"{INPUTS} gives a {type(given).__name__}, and inputs are a list in the order of "
+            "forward's parameters",
+            line_of_examples(source, INPUTS),
+            "return a list of float32 tensors, also of a single one",
+        )
+    for each in inspect.signature(module.forward).parameters.values():
+        if each.kind is each.KEYWORD_ONLY and each.default is each.empty:
+            raise CannotTraceError(
+                f"forward takes '{each.name}' by its name alone, and inputs come in order",
+                _line_of_forward(module),
+                "take the star out of its parameters, or give that one a default",
+            )
+
+
+def ensure_answers(module: Any, examples: Sequence[Any]) -> None:
+    """Raises CannotTraceError where a module gives anything but tensors for a set of examples."""
+    import torch
+
+    with torch.no_grad():
+        found = module(*(each.clone() for each in examples))
+    answers = found if isinstance(found, tuple | list) else (found,)
+    kinds = [type(each).__name__ for each in answers if not isinstance(each, torch.Tensor)]
+    if kinds or not answers:
+        raise CannotTraceError(
+            f"forward gives {f'a {kinds[0]}' if kinds else 'nothing'}: answers are one tensor or a "
+            "flat tuple of tensors, as a kernel has outputs",
+            _line_of_forward(module),
+            "return a tensor or several, return (a, b); write a new tensor in place of an input",
+        )
+
+
+def _line_of_forward(module: Any) -> int:
+    """0 where it is no function of Python's."""
+    return int(getattr(getattr(module.forward, "__code__", None), "co_firstlineno", 0))
+
+
 def ensure_examples(sets: Sequence[Sequence[Any]], names: Sequence[str], source: str) -> None:
     """Raises CannotTraceError where a set of examples is not of float32 tensors, one for each of
     these parameters, of as many axes as in the first."""
@@ -62,8 +105,7 @@ def ensure_examples(sets: Sequence[Sequence[Any]], names: Sequence[str], source:
                 raise CannotTraceError(
                     f"{INPUTS} gives {kind} for the parameter '{name}': inputs are float32 tensors",
                     line,
-                    "give float32 tensors; a number that never changes belongs into the "
-                    "constructor, or into the function",
+                    _advise(example),
                 )
             if example.ndim != first.ndim:
                 raise CannotTraceError(
@@ -72,6 +114,23 @@ def ensure_examples(sets: Sequence[Sequence[Any]], names: Sequence[str], source:
                     line,
                     "give a file to each number of axes: a kernel has one",
                 )
+
+
+def _advise(example: Any) -> str:
+    """What to give in place of an example that is no float32 tensor."""
+    import torch
+
+    if not isinstance(example, torch.Tensor):
+        return (
+            "give float32 tensors; a number that never changes belongs into the constructor, or "
+            "into the function"
+        )
+    if example.is_floating_point():
+        return "give float32 tensors: other precisions of inputs are not taken"
+    return (
+        "give a mask as float32 of 0 and 1; make indices that never change in the constructor "
+        "(register_buffer); those that vary from call to call are not taken"
+    )
 
 
 def choose_traced(sets: Sequence[Sequence[Any]]) -> Sequence[Any]:

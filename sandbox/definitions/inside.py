@@ -21,6 +21,7 @@ from .wire import Message, WireError, receive, send
 KEPT_STRUCTURES = 4
 """That the other side sends once; it counts them as we do."""
 UNBOUNDED = 1 << 62
+_TOO_MUCH = "give workloads and ranges of axes that fit into the memory of this machine"
 Reply = tuple[Message, list[np.ndarray]]
 
 
@@ -38,7 +39,9 @@ class _Inside:
             found: Reply = getattr(self, f"_{message['do']}")(message, arrays)
         except BaseException as error:
             # Of any kind: the file is somebody's, and may leave as well.
-            return {"why": describe_error(error), "line": find_line(error, self.place)}, []
+            told: Message = {"why": describe_error(error), "line": find_line(error, self.place)}
+            is_too_much = isinstance(error, MemoryError)
+            return {**told, "hint": _TOO_MUCH if is_too_much else ""}, []
         return found
 
     def _load(self, message: Message, _arrays: list[np.ndarray]) -> Reply:

@@ -91,6 +91,7 @@ def line_of_node(node: Any, place: str) -> int:
 
 def ensure_statable(program: Any, place: str) -> None:
     """Raises CannotTraceError where a trace is no function of its inputs with float32 answers."""
+    _ensure_precision(program, place)
     for node in program.graph.nodes:
         if node.op == "call_function" and _draws(node):
             raise CannotTraceError(
@@ -107,6 +108,26 @@ def ensure_statable(program: Any, place: str) -> None:
                 "compute a new tensor in place of the operation that ends in an underscore",
             )
     _ensure_floats(program, place)
+
+
+def _ensure_precision(program: Any, place: str) -> None:
+    """The oracle is the module in float64: what rounds to half precision within would round there
+    too, and no law says how far another order of roundings may be off."""
+    import torch
+
+    for node in program.graph.nodes:
+        dtype = getattr(node.meta.get("val"), "dtype", None)
+        if dtype is None or not dtype.is_floating_point or dtype in (torch.float32, torch.float64):
+            continue
+        is_held = node.op == "placeholder"
+        tensor, step = _name_tensor(program, node), _name(node)
+        what = f"'{tensor}' is {dtype}" if is_held else f"forward computes in {dtype} ({step})"
+        raise CannotTraceError(
+            f"{what}: modules are traced in float32, and answer in float64",
+            0 if is_held else line_of_node(node, place),
+            "leave .half(), .bfloat16() and dtype=… out: what a kernel computes in is its own "
+            "choice, within float32's limits",
+        )
 
 
 def _ensure_floats(program: Any, place: str) -> None:

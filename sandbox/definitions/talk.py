@@ -35,9 +35,9 @@ LIMITS = Limits(
     open_files=256,
 )
 _HOUSE = Path(__file__).resolve().parents[2]
-_ROOMS = (
-    "__init__.py", "version.py", "config.py", "errors.py", "extras.py", "kernelbench", "sandbox",
-    "traces", "verifier",
+ROOMS = (
+    "__init__.py", "version.py", "config.py", "errors.py", "extras.py", "syntax.py", "kernelbench",
+    "sandbox", "traces", "verifier",
 )  # fmt: skip
 """What of our house programs in such jails import."""
 _START = Path(__file__).with_name("start.py")
@@ -52,7 +52,7 @@ def house_command(module: str, *arguments: str) -> list[str]:
 
 def house_paths() -> tuple[Path, ...]:
     """What a jail must show for it. Raises PrerequisiteError."""
-    rooms = [path for name in _ROOMS if (path := _HOUSE / name).exists()]
+    rooms = [path for name in ROOMS if (path := _HOUSE / name).exists()]
     return drop_nested_paths(interpreter(), *homes(), *packages(), *rooms)
 
 
@@ -162,4 +162,5 @@ def _last_line(outcome: Outcome) -> str:
 
 
 def _hint(function: str) -> str:
-    return f"mend {function} in that file; it runs in a jail: without files, network or processes"
+    what = "that file" if function == "runs" else f"{function} in that file"
+    return f"mend {what}; it runs in a jail: without files, network or processes"

@@ -17,14 +17,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...kernelbench.module import (
-    examples_of,
+    INPUTS,
     is_constant,
+    list_examples,
     make_module,
     name_entry,
     named_tensors,
     run_source,
 )
-from .examples import choose_traced, ensure_entry, ensure_examples, list_sizes
+from .examples import (
+    choose_traced,
+    ensure_answers,
+    ensure_entry,
+    ensure_examples,
+    ensure_in_order,
+    list_sizes,
+)
 from .module_text import File, ModuleShapes, Weight, write_problem
 from .refusals import CannotTraceError, ensure_statable, explain
 from .trace_counts import count_flops, count_held, formula_of
@@ -65,9 +73,12 @@ def trace(source: str, place: str) -> str:
     space = run_source(source, place)
     ensure_entry(space, source)
     torch.manual_seed(0)
-    module, sets = make_module(space), examples_of(space)
+    module, given = make_module(space), space[INPUTS]()
+    ensure_in_order(module, given, source)
+    sets = list_examples(given)
     names = _list_parameters(module, len(sets[0]))
     ensure_examples(sets, names, source)
+    ensure_answers(module, sets[0])
     program = _export(module, choose_traced(sets))
     ensure_statable(program, place)
     sizes = list_sizes(program, sets, names, source)

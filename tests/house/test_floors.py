@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from package_tree import Module, modules, own_imports
 
+from kernelwright.sandbox.definitions.talk import ROOMS
+
 FLOORS = {
     "": 0,
     "errors": 0,
@@ -150,6 +152,14 @@ def test_every_module_has_a_floor() -> None:
 
 def test_imports_go_down() -> None:
     assert [each for module in modules() for each in upward_imports(module)] == []
+
+
+def test_jails_of_problems_show_what_their_programs_import() -> None:
+    """Files at the root are shown one by one, so that a new one is missed easily."""
+    inside = [module for module in modules() if module.name.split(".")[0] in ROOMS]
+    files = {module.name for module in modules() if module.path.name == f"{module.name}.py"}
+    asked = {target.split(".")[0] for module in inside for _, target in own_imports(module)}
+    assert {f"{name}.py" for name in asked & files} <= set(ROOMS)
 
 
 def test_every_room_in_a_house_with_wings_has_a_place() -> None:

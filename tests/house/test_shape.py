@@ -13,7 +13,7 @@ from package_tree import Module, modules
 
 MAX_MODULE = 450
 MAX_FUNCTION = 60
-MEDIAN_PROBLEM = 85
+LONGEST_PROBLEM, MEDIAN_PROBLEM = 101, 80
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -58,10 +58,11 @@ def test_size() -> None:
 
 
 def test_a_problem_is_one_small_file() -> None:
-    """What a second one would repeat belongs to the library; the limit is of the median."""
+    """What a second one would repeat belongs to the library; the median is small."""
     problems = [each for each in modules() if each.name.startswith("kernelbench.problems.")]
     lines = [len(each.path.read_text("utf-8").splitlines()) for each in problems]
     assert len(lines) >= 11
+    assert max(lines) <= LONGEST_PROBLEM
     assert statistics.median(lines) <= MEDIAN_PROBLEM
 
 

@@ -176,14 +176,24 @@ def test_what_is_not_finite_leaves_its_scale_out() -> None:
     assert gates.first_failure(checks) is None
 
 
+def gelu(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+    x = inputs["x"]
+    inner = x.dtype.type(0.7978845608) * (x + x.dtype.type(0.044715) * x**3)
+    return {"y": x.dtype.type(0.5) * x * (x.dtype.type(1) + np.tanh(inner))}
+
+
+def test_what_float64_loses_is_no_error_where_float32_loses_nothing() -> None:
+    """Of arguments far from 0 alone: the gelu is the argument, or 0, in float32 and in float64."""
+    x = np.array([[-7.2, 11, -30, 60, 24, -16]], np.float32)
+    rounded = {"y": gelu({"x": x})["y"].astype(np.float64)}
+    expected = measure_conditions(gelu, {"x": x}, {"y": 1.0}, rounded)["y"]
+    assert expected.value[0, 0] == rounded["y"][0, 0] == 0
+    assert 4 * FLOAT32.roundoff * expected.scale[0, 0] > 4e-16
+    assert expected.scale[0, 0] < 1e-13 / FLOAT32.roundoff
+
+
 def test_a_column_of_elements_is_looked_at_together() -> None:
     """A gelu of -9 is 0 in float64, and a right kernel of another form gives -4e-16."""
-
-    def gelu(inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        x = inputs["x"]
-        inner = x.dtype.type(0.7978845608) * (x + x.dtype.type(0.044715) * x**3)
-        return {"y": x.dtype.type(0.5) * x * (x.dtype.type(1) + np.tanh(inner))}
-
     x = np.linspace(-9, 9, 640, dtype=np.float32).reshape(-1, 1)
     x[1:] = np.random.default_rng(1).permutation(x[1:])
     rounded = {"y": gelu({"x": x})["y"].astype(np.float64)}

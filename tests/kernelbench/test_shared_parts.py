@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
-from kernelwright.kernelbench.dense import BLOCK_ELEMENTS, expect_by_rows, sum_products, sum_rows
-from kernelwright.kernelbench.exponentials import softmax_of
+from kernelwright.kernelbench.dense import (
+    BLOCK_ELEMENTS,
+    expect_by_rows,
+    mirror_columns,
+    sum_products,
+    sum_rows,
+)
+from kernelwright.kernelbench.exponentials import OFFSETS, draw_overflowing, softmax_of
 from kernelwright.kernelbench.families import (
     DENORMAL_SHARE,
+    LONG,
     PROBE_NONZEROS,
     blemish,
     denormal_rows,
@@ -16,7 +25,15 @@ from kernelwright.kernelbench.families import (
     single_out,
 )
 from kernelwright.kernelbench.problem import Family, Pair, Workload
-from kernelwright.kernelbench.sparse import pattern_of, row_numbers, segment_sums, structure_from
+from kernelwright.kernelbench.sparse import (
+    multiply,
+    pattern_of,
+    row_maxima,
+    row_numbers,
+    segment_maxima,
+    segment_sums,
+    structure_from,
+)
 from kernelwright.kernelbench.standins import read_law
 
 
@@ -138,3 +155,58 @@ def test_a_softmax_over_a_pattern_is_the_one_over_its_rows(rng: np.random.Genera
         np.testing.assert_allclose(value[rows == row], alone[0][0], rtol=1e-12)
         np.testing.assert_allclose(scale[rows == row], alone[1][0], rtol=1e-12)
         np.testing.assert_allclose(alone[0], np.exp(own) / np.exp(own).sum(), rtol=1e-12)
+
+
+def test_products_and_maxima_over_a_pattern_are_those_of_its_rows(
+    rng: np.random.Generator,
+) -> None:
+    drawn = {"law": "hub", "n": 60, "nnz": 240}
+    pattern = pattern_of(Workload(name="w", axes={}, kind="tiny", generator=drawn))
+    structure = structure_from(pattern, {"N": 5}, names=("M", "K", "nnz", "N"))
+    indptr, indices = structure.arrays["indptr"], structure.arrays["indices"]
+    entries = rng.standard_normal(len(indices), np.float32)
+    dense = rng.standard_normal((60, 5), np.float32)
+    products = entries[:, None] * dense[indices]
+    value, scale = multiply(structure, entries, dense, 60)
+    greatest, wide = row_maxima(structure, entries, dense), segment_maxima(structure, products)
+    empty = 0
+    for row, (first, last) in enumerate(itertools.pairwise(indptr)):
+        part = products[first:last].astype(np.float64)
+        np.testing.assert_allclose(value[row], part.sum(0), atol=1e-5)
+        np.testing.assert_allclose(scale[row], np.abs(part).sum(0), rtol=1e-5)
+        most = part.max(0) if len(part) else np.zeros(5)
+        assert np.array_equal(greatest[row], most)
+        assert np.array_equal(wide[row], most)
+        empty += not len(part)
+    assert empty
+    assert (value.dtype, greatest.dtype) == (np.float64, np.float32)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_large_logits_overflow_without_their_maximum(lanes: int, rng: np.random.Generator) -> None:
+    rows, count = 64, 30
+    shift = np.repeat(rng.choice(OFFSETS, (rows, 1)), count, 0)
+    places, lengths = np.tile(np.arange(count), rows)[:, None], np.full(rows, count)
+    shape = (rows * count, lanes)
+    x = draw_overflowing(shape, shift, places, count, lengths, rng, lanes=lanes)
+    greatest = x.reshape(rows, count, lanes).max(1)
+    with np.errstate(over="ignore"):
+        assert np.isinf(np.exp(greatest)).mean() > 0.5
+    # A peak is far above all others; some rows have none.
+    is_peak = greatest - np.sort(x.reshape(rows, count, lanes), 1)[:, -2] > 500
+    assert 0.2 < is_peak.mean() < 0.8
+
+
+def test_thinned_long_rows_have_the_mean_0(rng: np.random.Generator) -> None:
+    x = np.zeros((3, LONG + 1), np.float32)
+    kept = rng.permutation(LONG + 1)[:101]
+    x[:, kept] = rng.random((3, 101), np.float32) + 1
+    short, normal = x[:, :LONG].copy(), x.copy()
+    mirror_columns(Family.UNIFORM, x, rng)
+    assert np.count_nonzero(x.any(0)) == 100
+    assert np.array_equal(np.sort(x, 1), -np.sort(-x, 1)[:, ::-1])
+    np.testing.assert_allclose(x.sum(1, dtype=np.float64), 0, atol=1e-9)
+    for family, array in ((Family.UNIFORM, short), (Family.NORMAL, normal)):
+        before = array.copy()
+        mirror_columns(family, array, rng)
+        assert np.array_equal(array, before)

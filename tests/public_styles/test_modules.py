@@ -11,9 +11,7 @@ import json
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -22,15 +20,27 @@ from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.tests.cli.conftest import environment
 from kernelwright.tests.court import Court
+from kernelwright.tests.public_styles.scripted_coder import (
+    ADMITTED,
+    MODEL,
+    ROWS,
+    Asked,
+    First,
+    ScriptedCoder,
+    choose_first,
+    name_kernel,
+    read_improved,
+    read_kernel,
+    write_first,
+)
 from kernelwright.traces.records import Depth, Status
 from kernelwright.workbench import tasks
 
 HERE = Path(__file__).parent
-ROWS: dict[str, dict[str, Any]] = tomllib.loads((HERE / "modules.toml").read_text("utf-8"))
-ADMITTED = [name for name, row in ROWS.items() if row["admitted"]]
 REFUSED = [name for name in ROWS if name not in ADMITTED]
-CAMPAIGNS = ("relu",)
-"""Of these a whole campaign is run; `make modules` runs those of all."""
+CAMPAIGNS = {"relu": "INCORRECT", "gelu_tanh": "BUILD_FAILED"}
+"""Of these a whole campaign is run, and what becomes of its Coder's first kernel; `make modules`
+runs those of all."""
 LEAST = 25
 
 
@@ -49,10 +59,6 @@ def file_of(name: str) -> Path:
     return HERE / "modules" / f"{name}.py"
 
 
-def kernel_of(name: str) -> str:
-    return (HERE / "module_kernels" / f"{name}.cpp").read_text("utf-8")
-
-
 @functools.cache
 def trace_once(name: str, config: Config) -> str:
     """The text of the problem."""
@@ -61,12 +67,15 @@ def trace_once(name: str, config: Config) -> str:
 
 def test_each_module_has_its_row_and_each_admitted_one_a_kernel() -> None:
     assert sorted(file.stem for file in (HERE / "modules").glob("*.py")) == sorted(ROWS)
-    assert sorted(file.stem for file in (HERE / "module_kernels").iterdir()) == sorted(ADMITTED)
+    for folder in ("module_kernels", "module_improved"):
+        assert sorted(file.stem for file in (HERE / folder).iterdir()) == sorted(ADMITTED)
     assert len(ROWS) >= LEAST
     for name in ROWS:
         assert file_of(name).read_text("utf-8").startswith("# ")
     for name in ADMITTED:
-        assert ROWS[name]["wrong"][0] in kernel_of(name)
+        assert ROWS[name]["wrong"][0] in read_kernel(name)
+        is_changed = write_first(name) != read_kernel(name)
+        assert is_changed is (choose_first(name) is not First.RIGHT)
 
 
 @pytest.mark.slow
@@ -98,7 +107,7 @@ def test_it_is_refused_with_its_line_and_a_remedy(name: str, config: Config) -> 
 @pytest.mark.parametrize("name", ADMITTED)
 def test_it_tells_a_right_kernel_from_a_wrong_one(name: str, config: Config, court: Court) -> None:
     registry.set_text(name, trace_once(name, config), f"{name}.py")
-    right = kernel_of(name)
+    right = read_kernel(name)
     verdict = court.judge(right, name, Depth.SCREEN)
     assert verdict.status is Status.SCREENED, verdict.reasons
     wrong = court.judge(right.replace(*ROWS[name]["wrong"]), name, Depth.SCREEN)
@@ -106,24 +115,36 @@ def test_it_tells_a_right_kernel_from_a_wrong_one(name: str, config: Config, cou
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("name", ADMITTED)
+def test_the_improved_kernel_is_right_too(name: str, config: Config, court: Court) -> None:
+    registry.set_text(name, trace_once(name, config), f"{name}.py")
+    verdict = court.judge(read_improved(name), name, Depth.SCREEN)
+    assert verdict.status is Status.SCREENED, verdict.reasons
+
+
+@pytest.mark.slow
 @pytest.mark.timed
 @pytest.mark.parametrize("name", CAMPAIGNS)
-def test_a_campaign_begins_with_the_kernel(name: str, tmp_path: Path, shared_cache: Path) -> None:
-    kernel = HERE / "module_kernels" / f"{name}.cpp"
-    command = ("run", str(file_of(name)), "--from", str(kernel), "--target", "cpu")
-    # torch.compile takes longer than all the rest: it is left out, by name.
-    short = ("--workload", "tiny", "--max-evals", "3", "--max-preparation", "5s", "--json")
-    done = subprocess.run(
-        [sys.executable, "-m", "kernelwright", *command, *short],
-        env=environment(tmp_path, shared_cache),
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+def test_a_coder_repairs_its_kernel_and_makes_it_faster(
+    name: str, tmp_path: Path, shared_cache: Path
+) -> None:
+    with ScriptedCoder(name) as coder:
+        command = ("run", str(file_of(name)), "--workflow", "forge", "--model", MODEL)
+        # torch.compile takes longer than all the rest: it is left out, by name.
+        short = ("--workload", "tiny", "--max-evals", "3", "--max-preparation", "5s", "--json")
+        done = subprocess.run(
+            [sys.executable, "-m", "kernelwright", *command, "--target", "cpu", *short],
+            env=environment(tmp_path, shared_cache) | {"OPENAI_BASE_URL": coder.url},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["best"]["status"] == "VERIFIED"
-    assert told["evaluated"] <= 3
-    assert told["best"]["speedup"]["torch eager"]["low"] > 0
+    assert name_kernel(name, told["best"]["candidate"]) in ("hand-written", "improved")
+    assert told["by_status"][CAMPAIGNS[name]] == 1
+    assert told["evaluated"] == 3
+    assert coder.asked == {Asked.WRITE: 1, Asked.REPAIR: 1, Asked.OPTIMISE: 1}

@@ -117,6 +117,12 @@ WRONG = {
 }
 
 
+def test_sizes_beyond_memory_are_told_with_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="21: oracle: MemoryError") as error:
+        answer_once(FILE.replace(RETURN, "    np.zeros(1 << 44)\n    return x"), tmp_path)
+    assert "workloads" in (error.value.hint or "")
+
+
 @pytest.mark.parametrize("case", WRONG)
 def test_what_a_file_does_wrong_is_told_with_its_line(case: str, tmp_path: Path) -> None:
     old, new, told = WRONG[case]

@@ -172,6 +172,40 @@ REFUSED = {
         ),
         "m.py:9: tracing: forward branches on what a tensor holds",
     ),
+    "parameters of half precision": (
+        model(forward("self.layer(x.half()).float()"), "torch.randn(4, 4)", "4, 4", LINEAR).replace(
+            "(*sizes)", "(*sizes, dtype=torch.half)"
+        ),
+        "tracing: 'layer.weight' is torch.float16: modules are traced in float32",
+    ),
+    "computes in half precision": (
+        model(forward("(x.bfloat16() * 2).float()"), "torch.randn(4, 4)"),
+        r"m.py:9: tracing: forward computes in torch.bfloat16 \(\w+\): ",
+    ),
+    "inputs by name": (
+        model(forward("x"), "0").replace("[0]", '{"x": torch.randn(4, 4)}'),
+        r"m.py:12: tracing: get_inputs gives a dict, and inputs are a list",
+    ),
+    "one tensor in place of a list": (
+        model(forward("x"), "0").replace("[0]", "torch.randn(4, 4)"),
+        r"m.py:12: tracing: get_inputs gives a Tensor, and inputs are a list",
+    ),
+    "takes an input by name alone": (
+        model(forward("x + y", "x, *, y"), "torch.randn(4, 4), torch.randn(4, 4)"),
+        r"m.py:8: tracing: forward takes 'y' by its name alone",
+    ),
+    "answers by name": (
+        model(forward('{"y": x * 2}'), "torch.randn(4, 4)"),
+        r"m.py:8: tracing: forward gives a dict: answers are one tensor or a flat tuple",
+    ),
+    "answers within answers": (
+        model(forward("x, (x * 2, x + 1)"), "torch.randn(4, 4)"),
+        r"m.py:8: tracing: forward gives a tuple: ",
+    ),
+    "no answer": (
+        model("    def forward(self, x):\n        x.mul_(2)\n", "torch.randn(4, 4)"),
+        r"m.py:8: tracing: forward gives a NoneType: ",
+    ),
     "asks the network": (
         model(forward("x"), "torch.randn(4, 4)", "", ASKS),
         r"m.py:\d+: tracing: the file asks the network",

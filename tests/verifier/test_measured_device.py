@@ -403,8 +403,8 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
     import torch
 
     from kernelwright.kernelbench.problem import Family
-    from kernelwright.kernelbench.problems.gspmm_reduce import prepare_scattered
     from kernelwright.kernelbench.sparse import row_numbers
+    from kernelwright.kernelbench.torch_calls import reduce_scattered
     from kernelwright.verifier.truth.trials import make_item
 
     problem = registry.get("gspmm_reduce")
@@ -417,5 +417,5 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
         expected = problem.oracle(of, item.inputs)["C"].value
         c = np.full(expected.shape, np.nan, np.float32)
         given = (row_numbers(of), *(inputs[name] for name in ("indices", "values", "B")), c)
-        prepare_scattered(torch, *map(torch.from_numpy, given), reduce)()
+        reduce_scattered(torch, *map(torch.from_numpy, given), reduce)()
         np.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-5)
