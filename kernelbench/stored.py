@@ -37,7 +37,7 @@ def store(
     if array.dtype == host:
         return array
     if dtype.is_integral:
-        return _whole(array, dtype, family, is_constant=is_constant)
+        return _quantise(array, dtype, family, is_constant=is_constant)
     if not is_constant and dtype.largest < DTYPES["float32"].largest / 2**10:
         array = _bring_into_range(array, min(SUMMED, dtype.largest) if is_summed else dtype.largest)
     with np.errstate(over="ignore"):
@@ -76,7 +76,7 @@ def _bring_into_range(array: np.ndarray, most: float) -> np.ndarray:
     return lifted
 
 
-def _whole(array: np.ndarray, dtype: DType, family: Family, *, is_constant: bool) -> np.ndarray:
+def _quantise(array: np.ndarray, dtype: DType, family: Family, *, is_constant: bool) -> np.ndarray:
     """Whole numbers: small ones as they are, others such that the largest becomes the type's
     largest (absmax quantisation)."""
     most = 2 ** (dtype.bits - 1) - 1
@@ -85,5 +85,5 @@ def _whole(array: np.ndarray, dtype: DType, family: Family, *, is_constant: bool
         array = array * (most / largest)
     if not np.issubdtype(host_dtype(dtype), np.signedinteger):
         array = np.abs(array)
-    whole: np.ndarray = np.clip(np.rint(array), -most, most).astype(host_dtype(dtype))
-    return whole
+    quantised: np.ndarray = np.clip(np.rint(array), -most, most).astype(host_dtype(dtype))
+    return quantised
