@@ -138,6 +138,10 @@ WorkloadsOption = Annotated[
     str | None,
     option("--workloads", "Several: NAME:WEIGHT,…, pack:NAME, or a trace (.jsonl, .csv)."),
 ]
+PolicyOption = Annotated[
+    str | None,
+    option("--policy", "The problem in another precision: f16, bf16, tf32, …", metavar="NAME"),
+]
 ProblemsOption = Annotated[
     list[Path] | None,
     typer.Option(

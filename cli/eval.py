@@ -42,6 +42,7 @@ def evaluate(
     axes: common.AxesOption = None,
     workloads: common.WorkloadsOption = None,
     language: LanguageOption = None,
+    policy: common.PolicyOption = None,
     problems: common.ProblemsOption = None,
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,
@@ -73,13 +74,14 @@ def evaluate(
     config = resolved.config
     from ..running import UnkeptVerdictError
     from ..traces.records import Status
+    from ..workbench import tasks
     from ..workbench.evaluating import Evaluator
     from ..workbench.own_kernel import language_of_source, read_source_file
 
     source = read_source_file(file)
     spoken = language or language_of_source(file, source, config.target)
     evaluator = Evaluator(
-        problem,
+        tasks.word_in(problem, policy),
         language=spoken,
         workload=workload,
         matrix=matrix,

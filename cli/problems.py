@@ -32,6 +32,7 @@ def problems(
             show_default=False,
         ),
     ] = None,
+    policy: common.PolicyOption = None,
     folders: common.ProblemsOption = None,
     check: Annotated[
         str | None,
@@ -60,10 +61,11 @@ def problems(
     )
     config = resolved.config
     tasks.add_problems(config)
-    word, name = name, tasks.name_problem(config, name) if name else None
     if check is not None:
-        _check(config, check, as_json=as_json)
+        _check(config, check, policy, as_json=as_json)
         return
+    word = tasks.word_in(name, policy) if name else None
+    name = tasks.name_problem(config, word) if word else None
     if signature is not None and name is not None:
         _print_signature(registry.get(name), signature, word or name, as_json=as_json)
     elif name is not None:
@@ -81,13 +83,14 @@ def problems(
         _list(ctx, [registry.get(each) for each in registry.names()])
 
 
-def _check(config: Config, which: str, *, as_json: bool) -> None:
+def _check(config: Config, which: str, policy: str | None, *, as_json: bool) -> None:
     """Tells what admission finds; exit status 1 where a problem is refused."""
     from ..kernelbench import registry
     from ..verifier import admission
     from ..workbench import tasks
 
-    asked = registry.names() if which == ALL else (tasks.name_problem(config, which),)
+    words = registry.names() if which == ALL else (which,)
+    asked = [tasks.name_problem(config, tasks.word_in(word, policy)) for word in words]
     documents, is_met = [], True
     for name in asked:
         found = tasks.admit_problem(config, name)
@@ -205,6 +208,8 @@ def _show(problem: Problem) -> None:
         common.put(f"backward of   {problem.backward_of}")
     common.put(f"held against  {', '.join(document['baselines'])}")
     common.put(f"precision     {problem.precision.policy}")
+    if problem.policies:
+        common.put(f"--policy      {', '.join(problem.policies)}")
     common.put(f"source        {problem.source}")
     common.put()
     common.put("workloads")

@@ -94,6 +94,7 @@ def run(
     workload: WorkloadOption = None,
     axes: common.AxesOption = None,
     workloads: common.WorkloadsOption = None,
+    policy: common.PolicyOption = None,
     max_evals: MaxEvalsOption = None,
     max_time: MaxTimeOption = None,
     max_usd: MaxUsdOption = None,
@@ -126,6 +127,7 @@ def run(
     )
     if resume is not None:
         _refuse_changes(ctx)
+    from ..workbench import tasks
     from ..workbench.jobs import Fresh, Job, Resume
     from ..workbench.limits import limits_of
     from ..workbench.own_kernel import read_start
@@ -137,7 +139,7 @@ def run(
     if resume is None:
         job = Fresh(
             config,
-            _require_problem(problem),
+            tasks.word_in(_require_problem(problem), policy),
             language=language or "",
             workload=workload,
             matrix=matrix,

@@ -27,9 +27,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from ..errors import UsageError
 from ..syntax import parse_python
 from .dense import USUAL_SIZES
-from .dtypes import DTYPES, TENSORS
+from .dtypes import DTYPES, INT8, TENSORS, dtype_of
 from .library_calls import SHARED
-from .problem import PLAIN, STRICT_FP32, Family, Tensor, Workload
+from .precision import ASKED, STRICT_FP32
+from .problem import PLAIN, WHOLE, Family, Tensor, Workload
 from .sizes import ALONG_Y, Range
 from .sparse import INDICES, INDPTR
 from .sparse_calls import NEEDS, is_product
@@ -91,7 +92,12 @@ class Declaration(BaseModel):
     families: str = ""
     """Beside PLAIN: `large nonfinite -constant`."""
     nrmse: float = STRICT_FP32.nrmse
-    """Limit of the normalised RMS error (gate G3)."""
+    """Limit of the normalised RMS error (gate G3), of answers in float32."""
+    policies: tuple[str, ...] = ()
+    """Beside policies.HALVES, in which other precisions it can be asked for."""
+    policy: str = ""
+    """What arithmetic is allowed where the types do not say: one of precision.ASKED; or `int8`, of
+    a problem that was written for float32: its oracle is given floats."""
     accuracy: str = ""
     """As in problem.Problem; `{running sum}` and `{softmax law}` stand for SENTENCES."""
     is_row_wise: bool = False
@@ -120,6 +126,16 @@ class Declaration(BaseModel):
         for mark, sentence in SENTENCES.items():
             text = text.replace(mark, sentence)
         return text
+
+    @field_validator("policy")
+    @classmethod
+    def _is_policy(cls, word: str) -> str:
+        known = ("", *ASKED, INT8.name)
+        if word not in known:
+            raise ValueError(
+                f"'{word}' is none of {', '.join(known[1:])}; others follow from types"
+            )
+        return word
 
     @field_validator("families")
     @classmethod
@@ -199,6 +215,8 @@ class Declaration(BaseModel):
         words = self.families.split()
         chosen = {*PLAIN, *(word for word in words if not word.startswith("-"))}
         chosen -= {word.removeprefix("-") for word in words if word.startswith("-")}
+        if all(not dtype_of(t.dtype).is_float for t in self.input_tensors):
+            chosen -= set(WHOLE)
         return tuple(family for family in Family if family in chosen)
 
     @property
@@ -287,7 +305,7 @@ def read_declaration(text: str, place: str) -> Declaration:
     Raises:
         UsageError: it does not parse, has no PROBLEM, or says what cannot be; with the line.
     """
-    node = _find(text, place)
+    node = find_declaration(text, place)
     try:
         content = ast.literal_eval(node)
     except ValueError as error:
@@ -309,7 +327,7 @@ def read_declaration(text: str, place: str) -> Declaration:
         ) from error
 
 
-def _find(text: str, place: str) -> ast.expr:
+def find_declaration(text: str, place: str) -> ast.Dict:
     """The dictionary's node."""
     try:
         module = parse_python(text)

@@ -27,9 +27,11 @@ from ..errors import UsageError
 from . import dense, sparse
 from .conditioning import count_terms, measure_conditions
 from .declaration import Declaration, read_declaration
-from .dtypes import DTYPES
+from .dtypes import DTYPES, FLOAT32, INT32, dtype_of
 from .families import blemish, draw
 from .library_calls import SHARED, baselines_of
+from .policies import HALVES, Policy, declare_in, name_in
+from .precision import ASKED, precision_of
 from .problem import (
     Arrays,
     Axes,
@@ -37,7 +39,6 @@ from .problem import (
     BaselineCall,
     Expected,
     Family,
-    Precision,
     Prepared,
     Problem,
     Structure,
@@ -45,6 +46,7 @@ from .problem import (
     no_bulk,
 )
 from .sizes import HIDDEN_HELD, HIDDEN_INPUTS, HIDDEN_OUTPUTS, Range
+from .stored import store, widen
 from .terms import value_of
 from .tried import Tried
 from .twins import twins
@@ -54,21 +56,44 @@ Functions = Mapping[str, Any]
 _Rooms = tuple[tuple[Callable[[Axes], float], int], ...]
 GUARDED = 1 << 18
 """Bytes around the tensors of a call."""
+_BOUNDED = frozenset({"normalisation", "elementwise"})
+"""Tags of problems whose answers are no larger than their inputs."""
 TERMS = "terms that were counted"
 """In the cache of a structure."""
 _Bound = Callable[[Mapping[str, Any]], Any]
 
 
-def problem_of_module(module: ModuleType) -> Problem:
-    """The problem of a module of ours.
+def problem_of_module(module: ModuleType, policy: Policy | None = None) -> Problem:
+    """The problem of a module of ours, or what it is in another precision.
 
     Raises:
-        UsageError: its declaration says what cannot be.
+        UsageError: its declaration says what cannot be, or it has no such precision.
     """
-    path = str(module.__file__)
+    path, name = str(module.__file__), module.__name__.rpartition(".")[2]
     with open(path, encoding="utf-8") as file:
-        declared = read_declaration(file.read(), path)
-    return problem_of(module.__name__.rpartition(".")[2], declared, vars(module))
+        text = file.read()
+    return problem_in(policy, name, text, path, vars(module))
+
+
+def problem_in(
+    policy: Policy | None, name: str, text: str, place: str, functions: Functions
+) -> Problem:
+    """The problem of a file, or what it is in another precision: `gemm` and `gemm_bf16`.
+
+    Raises:
+        UsageError: it says what cannot be, or it has no such precision.
+    """
+    declared = read_declaration(text, place)
+    if policy is None:
+        return problem_of(name, declared, functions)
+    known = (*HALVES, *declared.policies)
+    if policy.name not in known:
+        raise UsageError(
+            f"{name} has no precision policy '{policy.name}'", hint=f"it has {', '.join(known)}"
+        )
+    changed = read_declaration(declare_in(policy, text, place), place)
+    made = problem_of(name_in(name, policy.name), changed, functions)
+    return replace(made, base=name, title=f"{made.title} ({policy.meaning})", policies=())
 
 
 def problem_of(name: str, declared: Declaration, functions: Functions) -> Problem:
@@ -85,16 +110,28 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         make = _bind(name, functions, "values", drawing)
     else:
         make = _draw_each(drawn, declared.constants)
+    is_summed = not _BOUNDED.intersection(declared.tags)
     answer = _bind(name, functions, "oracle", ("structure", *declared.axes, *declared.inputs))
 
     def values(structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
         known = {**structure.axes, "structure": structure, "family": family, "rng": rng}
-        return _name_each(make(known), [tensor.name for tensor in drawn])
+        found = _name_each(make(known), [tensor.name for tensor in drawn])
+        return {
+            tensor.name: store(
+                found[tensor.name],
+                tensor,
+                family,
+                is_summed=is_summed,
+                is_constant=tensor.name in declared.constants,
+            )
+            for tensor in drawn
+        }
 
     @np.errstate(invalid="ignore")
     def compute(structure: Structure, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         pattern = {each: structure.arrays[each] for each in index}
-        known = {**structure.axes, **pattern, **arrays, "structure": structure}
+        given = widen(dict(arrays), also_integers=bool(declared.policy))
+        known = {**structure.axes, **pattern, **given, "structure": structure}
         return _name_each(answer(known), [tensor.name for tensor in outputs])
 
     return Problem(
@@ -112,13 +149,19 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         bytes_moved=lambda axes: _bytes_of(inputs + outputs, axes),
         baselines=_baselines(declared, functions) or (_of_oracle(compute),),
         families=declared.legal_families,
-        precision=Precision(nrmse=declared.nrmse),
+        precision=precision_of(
+            [dtype_of(t.dtype) for t in drawn],
+            [dtype_of(t.dtype) for t in outputs],
+            declared.nrmse,
+            declared.policy if declared.policy in ASKED else "",
+        ),
         accuracy=declared.accuracy,
         is_row_wise=declared.is_row_wise,
         skeleton=declared.skeleton,
         backward_of=declared.backward_of,
         constants=declared.constants,
         tags=declared.tags,
+        policies=(*HALVES, *declared.policies),
         version=declared.version,
         **_structures(declared),
     )
@@ -131,6 +174,7 @@ def _make_oracle(
     near: dict[str, int] = {}
 
     def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
+        arrays = widen(arrays, also_integers=True)
         found = compute(structure, arrays)
         if all(isinstance(each, Expected) for each in found.values()):
             return found
@@ -145,7 +189,12 @@ def _make_oracle(
 def _baselines(declared: Declaration, functions: Functions) -> tuple[Baseline, ...]:
     """The file's own functions go before those that it shares."""
     shared = SHARED[declared.baselines] if declared.baselines else {}
-    return baselines_of({**shared, **functions}, declared.writes_inputs)
+    found = baselines_of({**shared, **functions}, declared.writes_inputs)
+    types = {t.dtype for t in (*declared.input_tensors, *declared.output_tensors)}
+    if types <= {FLOAT32.name, INT32.name}:
+        return found
+    # numpy sums halves in halves, and other libraries have no such types.
+    return tuple(each for each in found if each.requires.partition(".")[0] == "torch")
 
 
 def _structures(declared: Declaration) -> dict[str, Any]:

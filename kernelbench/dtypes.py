@@ -44,7 +44,7 @@ class DType:
     """Of an element that stands alone."""
     kind: Kind
     c: str = ""
-    """Of standard C++; empty where it has none."""
+    """In C++: of the language, or of c_types.py; empty where there is none."""
     spellings: tuple[str, ...] = ()
     """Single words for it in CUDA C++, beside the built-in integers of several words."""
     vectors: tuple[str, ...] = ()
@@ -145,7 +145,8 @@ FLOAT16 = DType(
     "float16",
     2,
     Kind.FLOAT,
-    spellings=("half", "__half"),
+    "_Float16",
+    ("half", "__half"),
     pairs=("half2", "__half2"),
     triton="fp16",
     digits=11,
@@ -156,7 +157,8 @@ BFLOAT16 = DType(
     "bfloat16",
     2,
     Kind.FLOAT,
-    spellings=("__nv_bfloat16", "nv_bfloat16"),
+    "bfloat16",
+    ("__nv_bfloat16", "nv_bfloat16"),
     pairs=("__nv_bfloat162", "nv_bfloat162"),
     triton="bf16",
     in_numpy=False,
@@ -261,8 +263,19 @@ DTYPES = {
 }
 """By name."""
 
-TENSORS = (FLOAT32, INT32)
+TENSORS = (FLOAT32, FLOAT16, BFLOAT16, INT32, INT8, UINT8)
 """What tensors of problems that are judged may hold."""
+
+
+def in_c(dtype: DType) -> str:
+    """What C++ calls it."""
+    return dtype.c
+
+
+def in_cuda(dtype: DType) -> str:
+    """What CUDA C++ calls it: of several words the one with underscores."""
+    narrow = dtype.is_float and dtype.bytes < FLOAT32.bytes
+    return max(dtype.spellings, key=len) if narrow else dtype.c
 
 
 def dtype_of(name: str) -> DType:

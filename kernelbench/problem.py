@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from .dtypes import DTYPES, FLOAT32, dtype_of
+from .dtypes import DTYPES, FLOAT32, DType, dtype_of, in_c
+from .precision import STRICT_FP32, Precision
 from .targets import target_of
 from .terms import value_of
 from .tried import Tried
@@ -68,6 +69,10 @@ PLAIN = (
 """Families of every problem that does not leave one out."""
 
 
+WHOLE = (Family.DENORMAL, Family.LARGE, Family.NONFINITE, Family.PROBE)
+"""Families that say nothing of whole numbers."""
+
+
 class Tensor(BaseModel):
     """One typed input or output."""
 
@@ -94,37 +99,10 @@ class Tensor(BaseModel):
         return tuple(value_of(term, axes) for term in self.shape)
 
 
-class Precision(BaseModel):
-    """What arithmetic the problem allows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    policy: str = "strict-fp32"
-    u_acc: float = FLOAT32.roundoff
-    """Unit roundoff of the accumulator."""
-    u_out: float = FLOAT32.roundoff
-    """Unit roundoff of the output dtype."""
-    nrmse: float = 1e-5
-    """Limit of the normalised RMS error per tensor and per block of rows (gate G3)."""
-    probe: float = 4 * FLOAT32.roundoff
-    """Relative error allowed on the precision probe, componentwise."""
-    underflow: float = FLOAT32.smallest
-    """What each term of a sum may be off by where it underflows, whatever its size."""
-
-
-STRICT_FP32 = Precision()
-
 FLUSHED = FLOAT32.smallest_normal
 """The smallest normal float32. Atomic sums of a GPU on global memory take what is smaller for zero,
 their operands and their results (PTX ISA, atom: `.f32` flushes subnormals), and so do libraries
 that are built on them: on a GPU each term of any sum may be off by this much."""
-
-SUM_FACTOR = 4.0
-"""Of u·sqrt(terms)·scale, which a float32 sum may be wrong by. Each of n additions rounds by up to
-u times the partial sum, evenly spread. Where one early term outweighs all others, and lies just
-above a power of two, every partial sum is as large as the scale: the error has a standard deviation
-of u·sqrt(n/3)·scale. Twice u·sqrt(n)·scale is then 3.5 deviations, which honest kernels pass by
-among millions of elements; four times is 6.9."""
 
 
 class Workload(BaseModel):
@@ -183,7 +161,7 @@ class Structure:
 class Expected:
     """The right answer for one output, with what its error may be held against.
 
-    Gate G1 is |y − value| ≤ SUM_FACTOR·u_acc·sqrt(terms)·scale + 2·u_out·|value|, elementwise.
+    Gate G1 is |y − value| ≤ Precision.limit(|value|, scale, terms), elementwise.
     """
 
     value: np.ndarray
@@ -325,6 +303,10 @@ class Problem:
     """Inputs that hold the same on every draw, as a mask; they may be infinite."""
     tags: tuple[str, ...] = ()
     requires: str = ""
+    base: str = ""
+    """The problem whose precision it changes (policies.py); empty: it is no such one."""
+    policies: tuple[str, ...] = ()
+    """In which it can be asked for."""
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -342,6 +324,11 @@ class Problem:
             f"workload of {self.name}", name, [w.name for w in self.workloads]
         )
 
+    def precision_of(self, output: str) -> Precision:
+        """What one output is held to: it is rounded to its type."""
+        dtype = next(t.dtype for t in self.outputs if t.name == output)
+        return self.precision.rounded_to(dtype_of(dtype))
+
     def for_target(self, target: str) -> Problem:
         """The problem as it is held on a target: what the hardware does with denormals differs."""
         if not target_of(target).flushes_denormals:
@@ -354,8 +341,12 @@ class Problem:
         return next(w for w in self.workloads if w.kind == "realistic")
 
 
-def c_parameters(problem: Problem) -> list[str]:
-    """The parameters of the kernel's entry point: axes as `int`, inputs const, then outputs."""
-    inputs = [f"const {dtype_of(t.dtype).c}* {t.name}" for t in problem.inputs]
-    outputs = [f"{dtype_of(t.dtype).c}* {t.name}" for t in problem.outputs]
+def c_parameters(problem: Problem, word: Callable[[DType], str] = in_c) -> list[str]:
+    """The parameters of the kernel's entry point: axes as `int`, inputs const, then outputs.
+
+    Args:
+        word: what the language calls an element type.
+    """
+    inputs = [f"const {word(dtype_of(t.dtype))}* {t.name}" for t in problem.inputs]
+    outputs = [f"{word(dtype_of(t.dtype))}* {t.name}" for t in problem.outputs]
     return [f"int {axis}" for axis in problem.axes] + inputs + outputs

@@ -17,6 +17,7 @@ from .declaration import NAME
 from .declared import problem_of_module
 from .definition import read_text
 from .matrices import file_sha256
+from .policies import Policy, declare_in, split_name
 from .problem import Problem, Workload
 from .sparse import OWN_AXES
 from .standins import STAND_INS
@@ -127,8 +128,9 @@ def add_text(name: str, text: str, place: str = "") -> None:
 
 def check_name(name: str, place: str) -> None:
     """Raises UsageError where a user's problem cannot be called so."""
-    if name in _PROBLEMS or not _NAME.fullmatch(name):
-        why = "is one of ours" if name in _PROBLEMS else "cannot be a function of C"
+    is_ours = name in _PROBLEMS or (split_name(name)[0] in _PROBLEMS)
+    if is_ours or not _NAME.fullmatch(name):
+        why = "is one of ours" if is_ours else "cannot be a function of C"
         raise UsageError(
             f"{place}: a problem is called as its file, and '{name}' {why}",
             hint="rename the file: small letters, digits and underscores",
@@ -144,20 +146,26 @@ def template_of(name: str) -> str:
 def get(name: str) -> Problem:
     """The problem `name`; of a user's, without what runs in a jail alone (definition.py).
 
+    Behind the name of any one may stand a precision policy, as in `gemm_bf16` (policies.py).
+
     Raises:
         UnknownNameError: with the nearest names.
         UsageError: a user's file declares what cannot be.
     """
     if name in _own:
         return _read(name, *_own[name])
-    if name not in _PROBLEMS:
+    base, policy = split_name(name)
+    if base in _own and policy:
+        text, place = _own[base]
+        return _read(name, declare_in(policy, text, place), place)
+    if base not in _PROBLEMS:
         raise UnknownNameError.for_name("problem", name, names())
-    return _load(name)
+    return _load(base, policy)
 
 
 @cache
-def _load(name: str) -> Problem:
-    return problem_of_module(importlib.import_module(f".problems.{name}", __package__))
+def _load(name: str, policy: Policy | None) -> Problem:
+    return problem_of_module(importlib.import_module(f".problems.{name}", __package__), policy)
 
 
 @cache

@@ -8,16 +8,20 @@ compiler.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from textwrap import fill, indent
 from typing import Any, NamedTuple, Protocol
 
+from .dtypes import in_cuda
 from .languages import CPP, CUDA, PYTHON, TRITON, Language
 from .problem import Problem, c_parameters
 
 FOLDER = Path(__file__).parent / "skeletons"
 
+_HEADERS = {"float16": "cuda_fp16.h", "bfloat16": "cuda_bf16.h"}
+"""Of CUDA's types that are no part of the language."""
 _WIDTH = 88
 """Of a line of the definition."""
 _CODE_WIDTH = 100
@@ -93,7 +97,7 @@ The plan above says how the kernel is launched: change grid, block and args ther
     def signature(self, problem: Problem, constants: Constants) -> str:
         del constants
         head = f'extern "C" __global__ void {problem.name}_kernel'
-        return _wrap_parameters(head, c_parameters(problem), ";")
+        return _wrap_parameters(head, c_parameters(problem, in_cuda), ";")
 
     def write(self, problem: Problem, parts: dict[str, Any]) -> Written:
         each = parts["each"]
@@ -111,7 +115,15 @@ The plan above says how the kernel is launched: change grid, block and args ther
         names = ", ".join(name for name, _ in each)
         told = f"// One thread computes one ({names})."
         body = "\n".join([told, *at, f"if ({outside}) return;", ""])
-        return Written(plan, "\n" + _enclose(self.signature(problem, ()), body + parts["c"]))
+        headers = {_HEADERS[t.dtype] for t in problem.tensors if t.dtype in _HEADERS}
+        included = "".join(f"#include <{name}>\n" for name in sorted(headers))
+        computed = parts["c"]
+        for tensor in problem.inputs:
+            if tensor.dtype in _HEADERS:
+                # __half becomes any number there is: which one has to be said.
+                computed = re.sub(rf"\b{tensor.name}\[", f"(float){tensor.name}[", computed)
+        code = _enclose(self.signature(problem, ()), body + computed)
+        return Written(plan, "\n" + included + "\n" * bool(included) + code)
 
 
 class _Triton:
@@ -195,7 +207,8 @@ def skeleton(problem: Problem, language: Language = CPP, *, word: str = "") -> s
     if problem.text:
         parts = {**_blank(problem), **problem.skeleton}
     else:
-        parts = tomllib.loads((FOLDER / f"{problem.name}.toml").read_text(encoding="utf-8"))
+        file = FOLDER / f"{problem.base or problem.name}.toml"
+        parts = tomllib.loads(file.read_text(encoding="utf-8"))
     plan, code = WRITERS[language].write(problem, parts)
     return language.syntax.head(plan, _describe_file(problem, language, word)) + code
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SandboxError
+from .dtypes import DTYPES
 from .problem import BaselineCall, Prepared
 
 Placement = Callable[[Any], Any]
@@ -38,13 +39,22 @@ def dense_view(array: np.ndarray) -> Any:
 
     Where tensors are placed on a device it is the one there, and a copy of an array of no call.
     """
-    import torch
 
     with warnings.catch_warnings():
         # Inputs may be mapped read-only; baselines only read them.
         warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
-        tensor = torch.from_numpy(array)
+        tensor = _tensor_over(array)
     return _placements[0](tensor) if _placements else tensor
+
+
+def _tensor_over(array: np.ndarray) -> Any:
+    """The same bytes; torch takes no array of a type that numpy lacks."""
+    import torch
+
+    if DTYPES[array.dtype.name].in_numpy:
+        return torch.from_numpy(array)
+    bits = torch.from_numpy(array.view(f"i{array.itemsize}"))
+    return bits.view(getattr(torch, array.dtype.name))
 
 
 def csr_view(call: BaselineCall, *, columns: int, values: np.ndarray) -> Any:

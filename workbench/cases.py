@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..kernelbench import registry
-from ..kernelbench.problem import SUM_FACTOR, Expected, Family, Precision, Problem, Structure
+from ..kernelbench.precision import Precision
+from ..kernelbench.problem import Expected, Family, Problem, Structure
 from ..sandbox.definitions.process import open_problem
 from ..traces.export import Case
 
@@ -57,7 +58,7 @@ def _case(problem: Problem, structure: Structure, name: str, rng: np.random.Gene
         name=name,
         inputs={**structure.arrays, **values},
         outputs={key: answer.value for key, answer in expected.items()},
-        tolerances={key: tolerance(problem.precision, e) for key, e in expected.items()},
+        tolerances={key: tolerance(problem.precision_of(key), e) for key, e in expected.items()},
         axes=dict(structure.axes),
     )
 
@@ -67,7 +68,7 @@ def tolerance(precision: Precision, answer: Expected) -> np.ndarray:
     if answer.is_exact:
         return np.zeros_like(answer.value)
     terms = np.asarray(answer.terms, dtype=np.float64)
-    limit = SUM_FACTOR * precision.u_acc * np.sqrt(terms) * answer.scale
-    limit = limit + 2 * precision.u_out * np.abs(answer.value) + precision.underflow * terms
+    limit = precision.limit(np.abs(answer.value), answer.scale, terms)
+    limit = limit + precision.underflow * terms
     allowed = np.where(np.isfinite(answer.value), limit, 0.0)
     return np.broadcast_to(allowed, answer.value.shape)

@@ -14,6 +14,8 @@ from ..kernelbench.machine import usable_cpus
 from ..kernelbench.targets import AUTO, CPU, target_of
 
 PYTHON_ENDING = ".py"
+IN = "@"
+"""Between a problem and a precision policy."""
 
 if TYPE_CHECKING:
     from ..kernelbench.packs import Axes
@@ -73,15 +75,30 @@ def add_problems(config: Config) -> None:
             registry.add_folder(folder)
 
 
+def word_in(word: str, policy: str | None) -> str:
+    """What is written for a problem in a precision policy: `gemm@bf16`, `mine.py@bf16`."""
+    return f"{word}{IN}{policy}" if policy else word
+
+
 def name_problem(config: Config, word: str) -> str:
     """The problem that is meant: a name, or the path of a file, which becomes known.
 
-    A PyTorch module in KernelBench's form is traced in a jail first.
+    A PyTorch module in KernelBench's form is traced in a jail first. Behind either may stand a
+    precision policy (`word_in`).
 
     Raises:
-        UsageError: the file cannot be read, declares what cannot be, or cannot be traced.
+        UsageError: the file cannot be read, declares what cannot be, or cannot be traced; or there
+            is no such policy.
         PrerequisiteError: the sandbox is too weak to trace it in, and nobody accepts that.
     """
+    from ..kernelbench.policies import name_in
+
+    word, is_in, policy = word.partition(IN)
+    name = _name_file(config, word)
+    return name_in(name, policy) if is_in else name
+
+
+def _name_file(config: Config, word: str) -> str:
     if not word.endswith(PYTHON_ENDING):
         return word
     from ..kernelbench import registry

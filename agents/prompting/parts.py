@@ -8,21 +8,15 @@ place give the same text, since a call's key rests on it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.languages import language_of
 from ...kernelbench.packs import tell_parts
-from ...kernelbench.problem import (
-    FLUSHED,
-    SUM_FACTOR,
-    Family,
-    Precision,
-    Problem,
-    Tensor,
-    Workload,
-)
+from ...kernelbench.precision import INTEGERS, STRICT_FP32, SUM_FACTOR, Precision
+from ...kernelbench.problem import FLUSHED, Family, Problem, Tensor, Workload
 from ...kernelbench.recipes.kin import find_example
 from ...kernelbench.targets import target_of
 from ...traces.events import CampaignStarted
@@ -243,13 +237,39 @@ def _workload(problem: Problem, facts: Mapping[str, float], name: str) -> str:
 
 def _precision(problem: Problem) -> str:
     precision = problem.precision
+    more = {} if precision.policy == STRICT_FP32.policy else {"types": _word_types(problem)}
+    held = max((problem.precision_of(t.name) for t in problem.outputs), key=lambda p: p.u_out)
+    is_exact = precision.policy == INTEGERS
     return render(
         "precision_" + precision.policy.replace("-", "_"),
-        element=f"{SUM_FACTOR:g} u sqrt(n) s + 2 u |r|",
-        nrmse=f"{precision.nrmse:g}",
+        element="0" if is_exact else _word_limit(held),
+        nrmse="0" if is_exact else f"{held.nrmse:.3g}",
+        **more,
         accuracy=problem.accuracy,
         families="; ".join(_word_legal(family, precision) for family in problem.families),
     )
+
+
+def _word_limit(precision: Precision) -> str:
+    """Gate G1, in letters."""
+    product = f"{SUM_FACTOR:g} u sqrt(n)"
+    if precision.u_product:
+        product = f"({product} + 2^{math.log2(precision.u_product):g})"
+    rounding = "2 u |r|"
+    if precision.u_out > precision.u_acc:
+        rounding = f"{precision.roundings:.4g} * 2^{math.log2(precision.u_out):g} |r|"
+    return f"{product} s + {rounding}"
+
+
+def _word_types(problem: Problem) -> str:
+    """`A and B are bfloat16, C is bfloat16`, with what C++ calls them."""
+    told = []
+    for tensors in (problem.inputs, problem.outputs):
+        for dtype in dict.fromkeys(t.dtype for t in tensors if not t.is_index):
+            names = [t.name for t in tensors if t.dtype == dtype and not t.is_index]
+            verb = "is" if len(names) == 1 else "are"
+            told.append(f"{' and '.join(names)} {verb} {dtype}")
+    return ", ".join(told)
 
 
 def _word_legal(family: Family, precision: Precision) -> str:

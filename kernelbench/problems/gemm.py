@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,8 @@ PROBLEM = {
     "axes": {"M": "rows of A and C", "N": "columns of B and C", "K": "columns of A, rows of B"},
     "inputs": {"A": "float32[M, K]: row-major", "B": "float32[K, N]: row-major"},
     "outputs": {"C": "float32[M, N]: row-major"},
-    # Two per element and term.
     "flops": "2 * M * N * K",
+    "policies": ["tf32", "tf32x3", "int8"],
     "workloads": {
         "realistic": {
             "512": {"M": 512, "N": 512, "K": 512},
@@ -54,10 +55,9 @@ def oracle(A: np.ndarray, B: np.ndarray) -> Expected:
     return Expected(value, scale, float(A.shape[1]))
 
 
-# torch.compile hands a lone product to the same library call as eager: left out.
 def by_torch(torch: Any, A: Any, B: Any, C: Any) -> Prepared:
-    """MKL, or OpenBLAS."""
-    return lambda: torch.mm(A, B, out=C)
+    """MKL, or OpenBLAS; torch.compile hands a lone product to the same call."""
+    return partial(torch.mm if A.is_floating_point() else torch._int_mm, A, B, out=C)
 
 
 def by_numpy(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> Prepared:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...errors import SandboxError
+from ...kernelbench.c_types import define_types
 from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.problem import Problem, c_parameters
 from ..isolation.model import End, Outcome
@@ -207,7 +208,8 @@ def _command(
 
 
 def _header(declared: Mapping[str, str]) -> str:
-    return "".join(f"{line}\n" for line in declared.values())
+    lines = "".join(f"{line}\n" for line in declared.values())
+    return define_types(lines) + lines
 
 
 def _failure(

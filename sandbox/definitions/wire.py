@@ -15,9 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from ...kernelbench.codecs import host_dtype
+from ...kernelbench.dtypes import BOOL, FLOAT64, INT64, TENSORS
+
 MOST_WORDS = 1 << 20
 """Bytes of a message's JSON."""
-TYPES = ("float32", "float64", "int32", "int64", "bool")
+TYPES = {each.name: host_dtype(each) for each in (*TENSORS, FLOAT64, INT64, BOOL)}
 Message = dict[str, Any]
 
 
@@ -51,11 +54,11 @@ def receive(channel: socket.socket, most_bytes: int) -> tuple[Message, list[np.n
     for kind, shape in shapes:
         if kind not in TYPES or min(shape, default=0) < 0:
             raise WireError(f"an array of {kind}{list(shape)}")
-        size = int(np.prod(shape, dtype=object)) * np.dtype(kind).itemsize
+        size = int(np.prod(shape, dtype=object)) * TYPES[kind].itemsize
         most_bytes -= size
         if most_bytes < 0:
             raise WireError(f"more than it was asked for: {kind}{list(shape)}")
-        made = np.empty(shape, kind)
+        made = np.empty(shape, TYPES[kind])
         if size:
             _fill(channel, made.reshape(-1).view(np.uint8).data)
         arrays.append(made)

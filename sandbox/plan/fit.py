@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ...kernelbench.dtypes import DTYPES, dtype_of
+from ...kernelbench.dtypes import DTYPES, FLOAT32, dtype_of
 from ...kernelbench.problem import Problem
 from .declared import BufferPart, DeclaredArgument, DeclaredLaunch, Float, Plan
 from .expressions import Expression, Variable
@@ -246,7 +246,7 @@ def _explain_refusal(parameter: Parameter, argument: Given) -> str:
         return ""
     known = DTYPES.get(parameter.dtype)
     is_float = known is not None and known.is_float
-    if known and is_float and not known.c:
+    if known and is_float and known.bytes < FLOAT32.bytes:
         return f"{text}, which cannot be passed by value; take a float and convert it"
     if not argument.dtype:
         return f"{text}; give a float as {{f32 = …}} or let the kernel take an int" * is_float

@@ -19,6 +19,8 @@ from typing import Self
 import numpy as np
 
 from ...errors import SandboxError
+from ...kernelbench.codecs import host_dtype
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.problem import Arrays, Problem, Structure
 from . import call_table
 from .call_table import ENTRY_BYTES, MAX_ARGUMENTS, MAX_SLOTS, TABLE_BYTES, Passed, Role
@@ -91,9 +93,7 @@ def footprint(problem: Problem, axes: Mapping[str, int]) -> tuple[int, int]:
     sizes = [0, 0]
     for side, tensors in enumerate((problem.inputs, problem.outputs)):
         for tensor in tensors:
-            size = (
-                int(np.prod(tensor.extent(axes), dtype=np.int64)) * np.dtype(tensor.dtype).itemsize
-            )
+            size = int(np.prod(tensor.extent(axes), dtype=np.int64)) * dtype_of(tensor.dtype).bytes
             sizes[side] += -(-size // ALIGN) * ALIGN + 2 * GUARD_BYTES + ALIGN
     return sizes[0], sizes[1]
 
@@ -109,7 +109,7 @@ class TensorRegion:
     @property
     def bytes(self) -> int:
         """Size without the guard bands."""
-        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+        return int(np.prod(self.shape, dtype=np.int64)) * dtype_of(self.dtype).bytes
 
     def to_argument(self, role: Role) -> Passed:
         """As the argument of a call."""
@@ -410,7 +410,7 @@ class Arena:
     def _array(self, side: int, region: TensorRegion) -> np.ndarray:
         memory = (self._inputs, self._outputs)[side]
         raw = memory.view[region.offset : region.offset + region.bytes]
-        return raw.view(region.dtype).reshape(region.shape)
+        return raw.view(host_dtype(dtype_of(region.dtype))).reshape(region.shape)
 
 
 def _plan_of(slot: Slot) -> list[tuple[str, TensorRegion]]:

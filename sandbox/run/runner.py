@@ -206,7 +206,7 @@ class Kernel:
             for role in ("inputs", "outputs")
         }
         written = zip(offsets, tensors["outputs"].values(), strict=True)
-        words = [self._words(offset, one.numel()) for offset, one in written]
+        words = [self._words(offset, one.nbytes // 4) for offset, one in written]
         if plan["entry"] == "ModelNew":
             return ReadySlot(tensors["inputs"], tensors["outputs"], self._model(axes), words)
         given = {**axes, **tensors["inputs"], **tensors["outputs"]}

@@ -10,7 +10,7 @@ from kernelwright.agents.prompting.techniques import (
     parse_declared,
     word_techniques,
 )
-from kernelwright.kernelbench.problem import Precision
+from kernelwright.kernelbench.precision import Precision
 from kernelwright.kernelbench.registry import get, names
 
 
@@ -41,7 +41,7 @@ def test_the_target_decides() -> None:
 
 def test_the_precision_policy_decides() -> None:
     assert "tensor-cores" not in known("gemm", "cuda", "sm_90")
-    policy = Precision(policy="fp16")
+    policy = Precision(policy="fp32-sums")
     problem = get("gemm")
     object.__setattr__(allowed := type(problem)(**vars(problem)), "precision", policy)
     found = {t.name for t in list_applicable(allowed, "cuda", "sm_90")}

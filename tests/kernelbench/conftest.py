@@ -8,13 +8,12 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from kernelwright.kernelbench.precision import SUM_FACTOR, Precision
 from kernelwright.kernelbench.problem import (
-    SUM_FACTOR,
     Arrays,
     BaselineCall,
     Expected,
     Family,
-    Precision,
     Problem,
     Structure,
 )

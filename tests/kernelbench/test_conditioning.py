@@ -16,7 +16,8 @@ from kernelwright.kernelbench.conditioning import (
     measure_conditions,
 )
 from kernelwright.kernelbench.dtypes import FLOAT32
-from kernelwright.kernelbench.problem import STRICT_FP32, Expected, Family
+from kernelwright.kernelbench.precision import STRICT_FP32
+from kernelwright.kernelbench.problem import Expected, Family
 from kernelwright.verifier.truth import gates
 
 Function = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]

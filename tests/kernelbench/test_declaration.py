@@ -140,9 +140,9 @@ def test_a_file_is_read_and_never_run() -> None:
         ('"source"', '"sauce"', "twice.py:8: PROBLEM.sauce"),
         ('"float32[M, N]"', '"float32"', "twice.py:11: PROBLEM.outputs"),
         ('"float32[M, N]"', '"float33[M, N]"', "twice.py:11: PROBLEM.outputs"),
-        ('"float32[M, N]"', '"bfloat16[M, N]"', "twice.py:11: PROBLEM.outputs"),
+        ('"float32[M, N]"', '"float8_e5m2[M, N]"', "twice.py:11: PROBLEM.outputs"),
         ('"float32[M, N]"', '"float8_e5m2[M, N]"', "'y' is float8_e5m2, of which no problem"),
-        ('"float32[M, N]"', '"float16[M, N]"', "'y' is float16, of which no problem"),
+        ('"float32[M, N]"', '"int16[M, N]"', "'y' is int16, of which no problem"),
         ("-sorted", "-shorted", "'-shorted' is none of"),
         (
             '"outputs": {"y": "float32[M, N]"}',

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from kernelwright.errors import UnknownNameError
 from kernelwright.kernelbench.dtypes import DTYPES, INT32, TENSORS, DType, Kind, dtype_of
-from kernelwright.kernelbench.problem import FLUSHED, STRICT_FP32, Tensor
+from kernelwright.kernelbench.precision import STRICT_FP32
+from kernelwright.kernelbench.problem import FLUSHED, Tensor
 from kernelwright.kernelbench.registry import problems
 
 ALL = list(DTYPES.values())

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from kernelwright.kernelbench import registry
-from kernelwright.kernelbench.problem import Arrays, Expected, Family, Precision, Structure
+from kernelwright.kernelbench.precision import Precision
+from kernelwright.kernelbench.problem import Arrays, Expected, Family, Structure
 from kernelwright.traces.records import Check
 from kernelwright.verifier.truth import gates
 from kernelwright.verifier.truth.poison import PATTERNS

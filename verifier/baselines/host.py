@@ -28,8 +28,10 @@ from typing import Any
 import numpy as np
 
 from ...kernelbench import registry
+from ...kernelbench.codecs import host_dtype
 from ...kernelbench.compiled_calls import keep_compiled_in
 from ...kernelbench.definition import run_text
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.problem import BaselineCall, Handle, Prepared, Problem
 from .device import TorchDevice
 
@@ -197,8 +199,9 @@ class _Host:
         return spent
 
     def _array(self, side: int, offset: int, dtype: str, shape: list[int]) -> np.ndarray:
-        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        flat: np.ndarray = self.memory[side][offset : offset + size].view(dtype)
+        element = host_dtype(dtype_of(dtype))
+        size = int(np.prod(shape, dtype=np.int64)) * element.itemsize
+        flat: np.ndarray = self.memory[side][offset : offset + size].view(element)
         return flat.reshape(shape)
 
 

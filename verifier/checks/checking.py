@@ -140,7 +140,7 @@ def _metamorphic(
     if not checks[0].passed:
         return checks
     spread = any(
-        not np.array_equal(before[name].view(np.uint32), second.outputs[name].view(np.uint32))
+        not np.array_equal(before[name].view(np.uint8), second.outputs[name].view(np.uint8))
         for name in before
     )
     checks.append(
@@ -232,7 +232,7 @@ def _change_item(
         row = lines[first if places is None else places[first] :][:1].reshape(-1)
         at = int(rng.integers(row.size))
         scale = float(np.abs(array).max()) or 1.0
-        row[at] = np.float32(row[at] + (1 + attempt) * (0.5 + rng.random()) * scale)
+        row[at] = float(row[at]) + (1 + attempt) * (0.5 + rng.random()) * scale
         changed = replace(item, inputs={**item.inputs, name: array})
         if _moves(problem, before, changed.among(numbers)):
             return changed
@@ -244,7 +244,7 @@ def _moves(problem: Problem, old: Item, new: Item) -> bool:
         was = old.expected[name].value
         if was.shape != expected.value.shape:
             return True  # rows of other lengths, where each entry has an answer
-        allowed = gates.allowed_error(expected, problem.precision)
+        allowed = gates.allowed_error(expected, problem.precision_of(name))
         with np.errstate(invalid="ignore"):
             if np.any(np.abs(expected.value - was) > _VISIBLE * allowed):
                 return True

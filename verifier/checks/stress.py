@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 import numpy as np
 
 from ...errors import SandboxError
+from ...kernelbench.precision import Precision
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...kernelbench.rows import is_large
 from ...traces.records import Check, Depth
@@ -195,22 +196,23 @@ class _Repeats:
             return 0.0
         return max(
             _largest_difference(
-                self._problem, self._item.expected[name], self._low[name], self._high[name]
+                self._problem.precision_of(name),
+                self._item.expected[name],
+                self._low[name],
+                self._high[name],
             )
             for name in self._low
         )
 
 
 def _largest_difference(
-    problem: Problem, expected: Expected, low: np.ndarray, high: np.ndarray
+    precision: Precision, expected: Expected, low: np.ndarray, high: np.ndarray
 ) -> float:
     """The largest difference of two answers, as a share of the error that is allowed."""
     usable = np.isfinite(low) & np.isfinite(high)
-    allowed = np.broadcast_to(gates.allowed_error(expected, problem.precision), low.shape)[usable]
-    differ = high[usable].astype(np.float64) - low[usable]
+    allowed = np.broadcast_to(gates.allowed_error(expected, precision), low.shape)[usable]
+    differ = high[usable].astype(np.float64) - low[usable].astype(np.float64)
     is_apart = differ > 0
     if not is_apart.any():
         return 0.0
-    return float(
-        np.max(differ[is_apart] / np.maximum(allowed[is_apart], problem.precision.underflow))
-    )
+    return float(np.max(differ[is_apart] / np.maximum(allowed[is_apart], precision.underflow)))

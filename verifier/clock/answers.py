@@ -13,6 +13,7 @@ from ...kernelbench.rows import Rows
 from ...sandbox.run.gate import Coverage
 from ...traces.records import Check
 from ..truth import gates
+from ..truth.poison import find_left
 from ..truth.trials import Item
 
 
@@ -33,8 +34,7 @@ class Answer:
 
     def find_written(self) -> Arrays:
         """Which elements were written."""
-        bits = {name: array.view(np.uint32) for name, array in self.outputs.items()}
-        return {name: each != np.uint32(self.pattern) for name, each in bits.items()}
+        return {name: ~find_left(each, self.pattern) for name, each in self.outputs.items()}
 
     def checks(self) -> list[Check]:
         """Every gate on every output."""

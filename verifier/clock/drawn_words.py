@@ -11,11 +11,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ...kernelbench.dtypes import DTYPES
 from ...kernelbench.problem import Arrays
 from ...sandbox.frames import SUMMED_WORDS
 from ...sandbox.run.process import Timed
 from ...traces.records import Check
 from ..truth.gates import WRITTEN
+from ..truth.poison import is_telling, word_of
 
 
 def sum_outputs(outputs: Arrays, choice: int) -> int:
@@ -27,7 +29,8 @@ def sum_outputs(outputs: Arrays, choice: int) -> int:
 def _drawn_words(outputs: Arrays, choice: int) -> Iterator[np.ndarray]:
     """Of each output the words that were drawn as the gate opened."""
     for array in outputs.values():
-        words = array.reshape(-1).view(np.uint32)
+        raw = array.reshape(-1).view(np.uint8)
+        words = raw[: raw.size // 4 * 4].view(np.uint32)
         step = words.size // SUMMED_WORDS + 1
         yield words[choice % step :: step]
 
@@ -42,8 +45,12 @@ def told_when_done(outputs: Arrays, timed: Timed) -> Check:
 def all_written(outputs: Arrays, timed: Timed, pattern: int) -> Check:
     """Whether none of the words still holds the poison: of every timed call, also where its answer
     is not among those that are judged."""
-    drawn = list(_drawn_words(outputs, timed.choice))
-    missing = sum(int((words == pattern).sum()) for words in drawn)
+    telling = {n: a for n, a in outputs.items() if is_telling(DTYPES[a.dtype.name])}
+    drawn = list(_drawn_words(telling, timed.choice))
+    missing = sum(
+        int((words == word_of(pattern, array.itemsize)).sum())
+        for words, array in zip(drawn, telling.values(), strict=True)
+    )
     size = sum(words.size for words in drawn)
     detail = f"{missing} of {size} that were drawn never written" if missing else ""
     return Check(name=WRITTEN, passed=not missing, figure=float(missing), limit=0.0, detail=detail)

@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from ...errors import PrerequisiteError
+from ...kernelbench.dtypes import DTYPES
 from ...kernelbench.problem import Family, Problem
 from ...sandbox.builders.cuda_source import shared_names
 from ...sandbox.builders.model import EmulatedVariant
@@ -234,10 +235,11 @@ def _first_wrong(item: Item, report: memory_access.AccessReport) -> _Wrong | Non
     """As the gates judge elements; where only all together are wrong, the worst one."""
     for name, expected in item.expected.items():
         got, want = report.outputs[name], np.asarray(expected.value)
+        precision, is_whole = item.problem.precision_of(name), DTYPES[got.dtype.name].is_integral
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(np.float64) - want)
-            is_exact = expected.is_exact or item.family is Family.EXACT or got.dtype.kind in "iu"
-            limit = 0.0 if is_exact else gates.allowed_error(expected, item.problem.precision)
+            is_exact = expected.is_exact or item.family is Family.EXACT or is_whole
+            limit = 0.0 if is_exact else gates.allowed_error(expected, precision)
             same = (got == want) | (np.isnan(got) & np.isnan(want))
             wrong = ~(same | (error <= limit))
         if wrong.any():

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ...kernelbench.problem import Expected, Family, Structure
+from ...kernelbench.problem import Family, Structure
 from ...sandbox.builders import diagnostics
 from ...sandbox.run.arena import Extra
 from ...sandbox.run.process import RunFault
@@ -179,8 +179,8 @@ def _other_fills(line: int, facts: Mapping[str, Any]) -> Iterator[Probe]:
 
 def _word_storer(item: Item, outputs: Mapping[str, np.ndarray], told: Told, source: str) -> str:
     """Who stored the first wrong answer, or that nobody has."""
-    for name, expected in item.expected.items():
-        place = _first_wrong(item, outputs[name], expected)
+    for name in item.expected:
+        place = _first_wrong(item, name, outputs[name])
         if place is None:
             continue
         element = f"{name}[{', '.join(map(str, place))}]"
@@ -216,8 +216,9 @@ def _word_unreached(source: str, element: str) -> str:
     return f"line {lines[0]}: no program stores {element}; the store at line {where} is not reached"
 
 
-def _first_wrong(item: Item, got: np.ndarray, expected: Expected) -> tuple[int, ...] | None:
+def _first_wrong(item: Item, name: str, got: np.ndarray) -> tuple[int, ...] | None:
     """The first element that is further off than gate G1 forgives, else the worst."""
+    expected = item.expected[name]
     value = np.broadcast_to(np.asarray(expected.value, dtype=np.float64), got.shape)
     with np.errstate(all="ignore"):
         error = np.abs(got.astype(np.float64) - value)
@@ -225,7 +226,7 @@ def _first_wrong(item: Item, got: np.ndarray, expected: Expected) -> tuple[int, 
             forgiven = np.zeros(got.shape)
         else:
             forgiven = np.broadcast_to(
-                gates.allowed_error(expected, item.problem.precision), got.shape
+                gates.allowed_error(expected, item.problem.precision_of(name)), got.shape
             )
         is_same = (got == value) | (np.isnan(got) & np.isnan(value))
         wrong = ~is_same & ~(error <= forgiven)

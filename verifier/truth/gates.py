@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...kernelbench.dtypes import DTYPES, TENSORS
-from ...kernelbench.problem import SUM_FACTOR, Expected, Family, Precision
+from ...kernelbench.dtypes import DTYPES, TENSORS, DType
+from ...kernelbench.precision import SUM_FACTOR, Precision
+from ...kernelbench.problem import Expected, Family
 from ...traces.records import Check
+from .poison import FULL, find_left, is_telling
 
 BLOCK = 1 << 13
 """Elements looked at together: their float64 temporaries stay in the L2 cache and below the size
@@ -147,7 +149,11 @@ def check_output(
         wanted = f"{' or '.join(map(str, TENSORS))} {list(value.shape)}"
         detail = f"{name}: {got.dtype} {list(got.shape)}, wanted {wanted}"
         return [Check(name=SHAPE, passed=False, detail=detail, workload=workload)]
-    is_exact = expected.is_exact or family is Family.EXACT or DTYPES[got.dtype.name].is_integral
+    dtype = DTYPES[got.dtype.name]
+    precision = precision.rounded_to(dtype)
+    is_exact = expected.is_exact or family is Family.EXACT or dtype.is_integral
+    if not is_telling(dtype):
+        poison = None
     with np.errstate(all="ignore"):
         survey = _survey(got, expected, precision, family, poison=poison, is_exact=is_exact)
     teller = _Teller(name, got, value, workload, places)
@@ -170,10 +176,11 @@ def look_over(name: str, got: np.ndarray, family: Family, *, poison: int) -> lis
     Every element was written, and is finite where the inputs are.
     """
     flat = got.reshape(-1)
+    tells = is_telling(DTYPES[got.dtype.name])
     unwritten, strange, first = 0, 0, -1
     for start in range(0, flat.size, LOOKED_OVER):
         part = flat[start : start + LOOKED_OVER]
-        hit = part.view(np.uint32) == np.uint32(poison)
+        hit = find_left(part, poison) if tells else np.zeros(part.shape, bool)
         unwritten += int(np.count_nonzero(hit))
         odd = hit if family is Family.NONFINITE else ~np.isfinite(part)
         strange += int(np.count_nonzero(odd))
@@ -196,8 +203,7 @@ def allowed_error(expected: Expected, precision: Precision) -> np.ndarray:
     """The error that gate G1 allows each element, without the share of its row's RMS."""
     terms = np.maximum(np.asarray(expected.terms, dtype=np.float64), 1.0)
     with np.errstate(all="ignore"):
-        bound = SUM_FACTOR * precision.u_acc * np.sqrt(terms) * expected.scale
-        return np.asarray(bound + 2 * precision.u_out * np.abs(expected.value))
+        return np.asarray(precision.limit(np.abs(expected.value), expected.scale, terms))
 
 
 def first_failure(checks: Iterable[Check]) -> Check | None:
@@ -273,22 +279,33 @@ def _places(
 ) -> np.ndarray | None:
     """Looks at poison and at NaN and Inf; gives the mask of comparable elements, None for all."""
     if poison is not None:
-        hit = np.ascontiguousarray(part).view(np.uint32) == np.uint32(poison)
+        hit = find_left(part, poison)
         if hit.any():
             survey.unwritten += int(hit.sum())
             survey.unwritten_at = survey.unwritten_at or _first_place(hit, block)
-    if DTYPES[part.dtype.name].is_integral:
+    dtype = DTYPES[part.dtype.name]
+    if dtype.is_integral:
         return None
     largest = float(np.abs(value).max())
-    if largest <= DTYPES[part.dtype.name].largest and bool(np.isfinite(part).all()):
+    if largest <= dtype.largest and bool(np.isfinite(part).all()):
         return None
     want = value.astype(part.dtype)
+    want = np.where(_is_at_end(value, dtype), part, want)
     wrong = (np.isnan(part) != np.isnan(want)) | (np.isinf(part) != np.isinf(want))
     wrong |= np.isinf(part) & np.isinf(want) & (np.signbit(part) != np.signbit(want))
     if wrong.any():
         survey.misplaced += int(wrong.sum())
         survey.misplaced_at = survey.misplaced_at or _first_place(wrong, block)
     return np.asarray(np.isfinite(part) & np.isfinite(want))
+
+
+def _is_at_end(value: np.ndarray, dtype: DType) -> np.ndarray:
+    """Which answers may be the largest number of a narrow type as well as infinity."""
+    if dtype.bytes >= FULL:
+        return np.zeros(value.shape, bool)
+    apart = np.abs(np.abs(value) / dtype.largest - 1)
+    found: np.ndarray = apart <= 2 * dtype.roundoff
+    return found
 
 
 def _survey_exact(survey: _Survey, part: np.ndarray, value: np.ndarray, block: Block) -> None:
@@ -312,22 +329,24 @@ def _measure(
 ) -> None:
     size = np.abs(r)
     error = np.abs(np.subtract(y, r, out=y), out=y)
-    slack = precision.underflow * terms
-    absolute = slack
+    slack = precision.underflow * terms + precision.step
+    absolute = precision.underflow * terms
     if r.ndim > 1:
         # The only absolute term: one rounding of the row's RMS. A vector has rows of one element.
         rows = np.sqrt(np.einsum("...i,...i->...", r, r) / r.shape[-1])
-        absolute = slack + precision.u_out * rows[..., None]
-    limit = size * (2 * precision.u_out)
+        absolute = absolute + precision.u_acc * rows[..., None]
+    limit = precision.limit(size, s, terms)
     limit += absolute
-    limit += s * ((SUM_FACTOR * precision.u_acc) * np.sqrt(terms))
     ratios = error / limit
     if not (limit.max() < np.inf):
         # An infinite limit would let anything pass.
         ratios[~(limit < np.inf)] = np.nan
     survey.scaled.see(ratios, block)
     if family is Family.PROBE:
-        survey.probe.see(error / (precision.probe * np.maximum(size, s) + slack), block)
+        allowed = precision.probe * np.maximum(size, s) + slack
+        if precision.u_out > precision.u_acc:
+            allowed += (precision.roundings * precision.u_out) * size
+        survey.probe.see(error / allowed, block)
     # As far as partial sums go: where signs are drawn at random with the square root of the terms,
     # where terms are sorted, or alternate and are added in lanes of one sign each, up to half of
     # the whole, before the rest takes it back.
@@ -382,7 +401,7 @@ class _Teller:
     def _place(self, at: tuple[int, ...]) -> str:
         first = () if self.places is None or not at else (int(self.places[at[0]]),)
         index = ", ".join(str(i) for i in (*first, *at[len(first) :]))
-        return f"{self.name}[{index}]: got {self.got[at]:.9g}, want {self.value[at]:.9g}"
+        return f"{self.name}[{index}]: got {float(self.got[at]):.9g}, want {self.value[at]:.9g}"
 
     def count(self, check: str, found: int, at: tuple[int, ...], what: str) -> Check:
         detail = f"{found} of {self.value.size} {what}; first {self._place(at)}" if found else ""

@@ -20,12 +20,11 @@ from .trials import Item
 
 DRAWS = 3
 """Whole draws that windows are taken of."""
-NOISE_BITS = 12
-"""Low bits that are random in each call, of the 23 of a float32's mantissa: values change by up to
-2^-11 of themselves, far more than any gate forgives."""
+NOISE_BITS = {"float32": 12, "float16": 4, "bfloat16": 3}
+"""Low bits that are random in each call, of the 23, 10 and 7 of a mantissa: values change by up to
+2^-11, 2^-6 and 2^-4 of themselves, far more than any gate forgives."""
 ROUGH = 0.99
 """Share of elements with low bits from which an array is taken for one of real numbers."""
-_MASK = np.uint32((1 << NOISE_BITS) - 1)
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class Pool:
 
     problem: Problem
     held: Arrays
-    noise: np.ndarray
-    """uint32, twice as many as the largest array has elements."""
+    noise: Arrays
+    """By type: in integers of its width, twice as many as the largest array has elements."""
     constants: Arrays = field(default_factory=dict)
     """What noise may not change."""
 
@@ -49,8 +48,11 @@ class Pool:
             for name in draws[0]
             if name not in problem.constants and all(_is_rough(draw[name]) for draw in draws)
         }
-        largest = max((array.size // DRAWS for array in held.values()), default=0)
-        noise = rng.integers(0, 1 << NOISE_BITS, 2 * largest, dtype=np.uint32)
+        noise: Arrays = {}
+        for array in sorted(held.values(), key=lambda each: -each.size):
+            kind, most = array.dtype.name, 1 << NOISE_BITS[array.dtype.name]
+            if kind not in noise:
+                noise[kind] = rng.integers(0, most, 2 * array.size // DRAWS, _bits(array).dtype)
         constants = {name: draws[0][name] for name in problem.constants if name in draws[0]}
         return cls(problem, held, noise, constants)
 
@@ -74,24 +76,32 @@ class Pool:
         self, values: np.ndarray, shape: tuple[int, ...], rng: np.random.Generator
     ) -> np.ndarray:
         """An array of this shape, window by window."""
-        fresh = np.empty(shape, np.uint32)
+        fresh, drawn = np.empty(shape, values.dtype), self.noise[values.dtype.name]
         most = len(values) // DRAWS
         for start in range(0, shape[0], most):
-            into = fresh[start : start + most]
+            into = _bits(fresh[start : start + most])
             first = int(rng.integers(len(values) - len(into) + 1))
-            at = int(rng.integers(self.noise.size - into.size + 1))
-            noise = self.noise[at : at + into.size].reshape(into.shape)
-            window = values[first : first + len(into)].view(np.uint32)
+            at = int(rng.integers(drawn.size - into.size + 1))
+            noise = drawn[at : at + into.size].reshape(into.shape)
+            window = _bits(values[first : first + len(into)])
             np.bitwise_xor(window, noise, out=into)
-        return fresh.view(np.float32)
+        return fresh
+
+
+def _bits(array: np.ndarray) -> np.ndarray:
+    """As unsigned integers of the same width."""
+    return array.view(f"u{array.itemsize}")
 
 
 def _is_rough(array: np.ndarray) -> bool:
-    """Whether the elements may take noise: float32, and no values that mean something exactly.
+    """Whether the elements may take noise: floats, and no values that mean something exactly.
 
     A zero or a one of a mask has no low bits; noise would make a denormal of the one and blur the
     other.
     """
-    if array.dtype != np.float32 or array.ndim == 0 or not array.size:
+    bits = NOISE_BITS.get(array.dtype.name)
+    if bits is None or array.ndim == 0 or not array.size:
         return False
-    return bool(np.count_nonzero(array.view(np.uint32) & _MASK) >= ROUGH * array.size)
+    # Of random low bits all are 0 in one number of so many.
+    share = ROUGH * (1 - 2.0**-bits)
+    return bool(np.count_nonzero(_bits(array) & ((1 << bits) - 1)) >= share * array.size)

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...errors import NotDiscriminatingError
-from ...kernelbench.dtypes import dtype_of
+from ...kernelbench.codecs import host_dtype
+from ...kernelbench.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3FN, FLOAT16, DType, dtype_of
+from ...kernelbench.precision import FP32_SUMS, STRICT_FP32, TF32, TF32X3
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...traces.records import Check
 from . import gates
-from .poison import PATTERNS
+from .poison import PATTERNS, fill
 
 LARGE_BYTES = 8 << 20
 """Above this size only SHARP families and NORMAL are drawn on the workload itself; all others are
@@ -27,7 +29,14 @@ SAMPLE = 1 << 13
 """Elements that are looked at first: what fails there fails on the whole."""
 TILE = 4
 """`first tile only` computes one part in this many."""
-DOWNCAST = "fp16 downcast"
+DOWNCAST = "downcast"
+DOWNCASTS = {
+    STRICT_FP32.policy: FLOAT16,
+    TF32X3: FLOAT16,
+    TF32: BFLOAT16,
+    FP32_SUMS: BFLOAT16,
+}
+"""By policy the inputs' type in which nobody may compute instead; of bfloat16 itself it is e4m3."""
 MEAN, FIRST_TILE = "mean constant", "first tile only"
 _OF_SEVERAL = (MEAN, FIRST_TILE)
 """Null kernels that are right where an answer has one element alone: there they say nothing."""
@@ -57,7 +66,11 @@ class Scene:
     def answer(self, name: str) -> np.ndarray:
         """The right answer in the output's dtype."""
         with np.errstate(all="ignore"):
-            return self.expected[name].value.astype(np.float32)
+            return self.expected[name].value.astype(self.dtype_of(name))
+
+    def dtype_of(self, name: str) -> np.dtype:
+        """The type of an output's elements."""
+        return host_dtype(dtype_of(next(t.dtype for t in self.problem.outputs if t.name == name)))
 
 
 Null = Callable[[Scene, str], np.ndarray]
@@ -77,7 +90,7 @@ def nulls(problem: Problem) -> dict[str, Null]:
     for tensor in problem.inputs:
         if not tensor.is_index and dtype_of(tensor.dtype).is_float:
             found[f"copy of {tensor.name}"] = _copy_of(tensor.name)
-    if problem.precision.policy == "strict-fp32":
+    if problem.precision.policy in DOWNCASTS:
         found[DOWNCAST] = _downcast
     return found
 
@@ -261,7 +274,8 @@ def _mean(scene: Scene, name: str) -> np.ndarray:
 
 def _answer_untouched(scene: Scene, name: str) -> np.ndarray:
     answer = scene.answer(name)
-    return np.full(answer.shape, PATTERNS[0], dtype=np.uint32).view(answer.dtype)
+    fill(answer, PATTERNS[0])
+    return answer
 
 
 def _first_tile(scene: Scene, name: str) -> np.ndarray:
@@ -274,7 +288,20 @@ def _first_tile(scene: Scene, name: str) -> np.ndarray:
 
 def _answer_previous(scene: Scene, name: str) -> np.ndarray:
     with np.errstate(all="ignore"):
-        return scene.before[name].value.astype(np.float32)
+        return scene.before[name].value.astype(scene.dtype_of(name))
+
+
+def _narrow(array: np.ndarray, narrow: DType) -> np.ndarray:
+    """Floats as a narrower type holds them; bfloat16 with the digits of e4m3."""
+    own = DTYPES.get(array.dtype.name)
+    if own is None or not own.is_float:
+        return array
+    if narrow.digits < own.digits:
+        return array.astype(host_dtype(narrow)).astype(np.float32)
+    digits = FLOAT8_E4M3FN.digits
+    part, power = np.frexp(array.astype(np.float64))
+    rounded: np.ndarray = np.ldexp(np.rint(np.ldexp(part, digits)), power - digits)
+    return rounded.astype(np.float32)
 
 
 def _copy_of(source: str) -> Null:
@@ -282,18 +309,18 @@ def _copy_of(source: str) -> Null:
         """The input where it has the output's shape, else broadcast, else repeated to fill it."""
         shape, array = scene.answer(name).shape, scene.inputs[source]
         try:
-            return np.array(np.broadcast_to(array, shape))
+            found = np.array(np.broadcast_to(array, shape))
         except ValueError:
-            return np.resize(array, shape)
+            found = np.resize(array, shape)
+        return found.astype(scene.dtype_of(name))
 
     return copy
 
 
 def _downcast(scene: Scene, name: str) -> np.ndarray:
+    """The answer of inputs whose numbers have fewer digits than the policy allows."""
+    narrow = DOWNCASTS[scene.problem.precision.policy]
     with np.errstate(all="ignore"):
-        rounded = {
-            key: array.astype(np.float16).astype(np.float32) if array.dtype == np.float32 else array
-            for key, array in scene.inputs.items()
-        }
+        rounded = {key: _narrow(array, narrow) for key, array in scene.inputs.items()}
         answer = scene.problem.oracle(scene.structure, rounded)[name]
-        return answer.value.astype(np.float32)
+        return answer.value.astype(scene.dtype_of(name))

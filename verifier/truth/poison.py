@@ -13,10 +13,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ...kernelbench.dtypes import DType
 from ...traces.records import Check
 
 PATTERNS = (0x7FC0DEAD, 0xFFD1BEEF)
 """Two quiet NaNs of either sign, with payloads that no arithmetic makes."""
+FULL = 4
+"""Bytes of an element that has room for them."""
+_NARROW = {PATTERNS[0]: 0x7FD5, PATTERNS[1]: 0xFFE9}
+"""The same in two bytes, in which both float16 and bfloat16 have quiet NaNs with such payloads. One
+byte has the upper half: a NaN of both eight-bit floats."""
 
 
 _memcmp = ctypes.CDLL(None).memcmp
@@ -29,8 +35,32 @@ def choose(rng: np.random.Generator) -> int:
 
 
 def fill(output: np.ndarray, pattern: int) -> None:
-    """Fills an output of four-byte elements with the pattern."""
-    output.reshape(-1).view(np.uint32).fill(pattern)
+    """Fills an output with the pattern, as its elements have it."""
+    flat = output.reshape(-1)
+    flat.view(f"u{flat.itemsize}").fill(bits_of(pattern, flat.itemsize))
+
+
+def bits_of(pattern: int, itemsize: int) -> int:
+    """The pattern in an element of so many bytes."""
+    return pattern if itemsize == FULL else _NARROW[pattern] >> (8 * (2 - itemsize))
+
+
+def word_of(pattern: int, itemsize: int) -> int:
+    """What four bytes hold of elements that all hold it."""
+    raw = bits_of(pattern, itemsize).to_bytes(itemsize, "little")
+    return int.from_bytes(raw * (FULL // itemsize), "little")
+
+
+def is_telling(dtype: DType) -> bool:
+    """Whether no answer holds the pattern: short integers and small floats may."""
+    return dtype.bytes >= FULL or (dtype.is_float and dtype.bytes == FULL // 2)
+
+
+def find_left(output: np.ndarray, pattern: int) -> np.ndarray:
+    """Which elements hold what they were filled with."""
+    bits = np.ascontiguousarray(output).view(f"u{output.itemsize}")
+    left: np.ndarray = bits == bits_of(pattern, output.itemsize)
+    return left
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from kernelwright.agents.roles import Mode, Situation
 from kernelwright.agents.text.candidate_text import extract
 from kernelwright.agents.text.found import FoundSource
 from kernelwright.kernelbench.languages import LANGUAGES
-from kernelwright.kernelbench.problem import Precision, Problem, Tensor
+from kernelwright.kernelbench.precision import Precision
+from kernelwright.kernelbench.problem import Problem, Tensor
 from kernelwright.kernelbench.registry import get, names
 from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.cpp import build, prototype
