@@ -37,6 +37,7 @@ public:
     void barrier();
     void met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering);
     void access(std::uintptr_t at, const Place& place);
+    void copy(std::uintptr_t at, unsigned bytes, int line, bool has_arrived);
     void fence();
     void atomic();
 
@@ -219,6 +220,7 @@ void Watch::check(Shared& shared, std::uintptr_t at, std::uint32_t site) {
         if (word.block != block_) {
             word.block = block_;
             word.written = 0;
+            word.flight = {};
         }
         if (word.epoch != epoch_) {
             word.epoch = epoch_;
@@ -233,6 +235,8 @@ void Watch::check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint3
     const Kind kind = sites_[site].place.kind;
     const auto own = std::uint8_t(((1u << bytes) - 1) << (at & 3));
     const unsigned rank = here.rank;
+    // Not even the thread that copies may touch it: only its wait orders the two.
+    if (word.flight.bytes & own) conflict(word.flight, site, at, bytes);
     if (kind != Kind::WRITE && own & ~word.written) ++unwritten_[site];
     if (kind != Kind::READ) word.written |= own;
     std::size_t kept = 0;
@@ -254,6 +258,29 @@ void Watch::check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint3
     // With readers of many warps kept, any write races with one of them already.
     if (!has_two_warps)
         word.stamps.push_back({site, order_.now(rank), std::uint16_t(rank), own, kind});
+}
+
+// The place of an asynchronous copy may be written at any time from its start until its wait: both
+// are writes, and what lies between them is no other thread's.
+void Watch::copy(std::uintptr_t at, unsigned bytes, int line, bool has_arrived) {
+    if (!is_running_) return;
+    const Place place{0, line, Kind::WRITE, bytes};
+    if (has_arrived) settle_pending();
+    else access(at, place);
+    if (!is_thorough()) return;
+    for (std::size_t i = 0; i < used_; ++i) {
+        if (!shared_[i].range.has(at)) continue;
+        const std::uint32_t site = site_of(place);
+        const std::uintptr_t end = std::min(at + bytes, shared_[i].range.to);
+        for (std::uintptr_t one = at; one < end; one += 4) {
+            Stamp& flight = shared_[i].words[(one - shared_[i].range.from) / 4].flight;
+            flight = {};
+            if (!has_arrived)
+                flight = {site, order_.now(here.rank), std::uint16_t(here.rank), 0xF, Kind::WRITE};
+        }
+        if (has_arrived) check(shared_[i], at, site);
+        return;
+    }
 }
 
 void Watch::conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes) {
@@ -343,6 +370,23 @@ void note_atomic(const void* at, unsigned bytes, int line) {
     watch::own().access(reinterpret_cast<std::uintptr_t>(at),
                         {0, line, watch::Kind::ATOMIC, bytes});
     watch::own().atomic();
+}
+void note_read(const void* at, unsigned bytes, int line) {
+    watch::own().access(reinterpret_cast<std::uintptr_t>(at), {0, line, watch::Kind::READ, bytes});
+}
+void note_write(const void* at, unsigned bytes, int line) {
+    watch::own().access(reinterpret_cast<std::uintptr_t>(at), {0, line, watch::Kind::WRITE, bytes});
+}
+void note_volatile(const void* at, unsigned bytes, bool is_write, int line) {
+    watch::own().access(
+        reinterpret_cast<std::uintptr_t>(at),
+        {0, line, is_write ? watch::Kind::WRITE : watch::Kind::READ, bytes, true});
+}
+void note_copy(const void* to, unsigned bytes, int line) {
+    watch::own().copy(reinterpret_cast<std::uintptr_t>(to), bytes, line, false);
+}
+void note_arrival(const void* to, unsigned bytes, int line) {
+    watch::own().copy(reinterpret_cast<std::uintptr_t>(to), bytes, line, true);
 }
 void note_fence() { watch::own().fence(); }
 void note_missing(unsigned lane, unsigned other) {

@@ -126,6 +126,7 @@ struct Stamp {
 struct Word {
     std::uint64_t block = 0, epoch = 0;
     std::uint8_t written = 0;
+    Stamp flight{};  // of an asynchronous copy to it that has not arrived, as far as it has bytes
     std::vector<Stamp> stamps;
 };
 
