@@ -52,7 +52,8 @@ private:
     void record(std::vector<Request>& requests, std::uint32_t turn, std::uintptr_t at);
     void check(Shared& shared, std::uintptr_t at, std::uint32_t site);
     void check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint32_t site);
-    void conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes);
+    void conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes,
+                  bool is_flight = false);
     void check_global(unsigned buffer, std::uintptr_t at, std::uint32_t site);
     Now now() const;
     void hold(const RaceKey& key, const Race& race, std::uintptr_t at, unsigned bytes);
@@ -236,7 +237,7 @@ void Watch::check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint3
     const auto own = std::uint8_t(((1u << bytes) - 1) << (at & 3));
     const unsigned rank = here.rank;
     // Not even the thread that copies may touch it: only its wait orders the two.
-    if (word.flight.bytes & own) conflict(word.flight, site, at, bytes);
+    if (word.flight.bytes & own) conflict(word.flight, site, at, bytes, true);
     if (kind != Kind::WRITE && own & ~word.written) ++unwritten_[site];
     if (kind != Kind::READ) word.written |= own;
     std::size_t kept = 0;
@@ -283,14 +284,15 @@ void Watch::copy(std::uintptr_t at, unsigned bytes, int line, bool has_arrived) 
     }
 }
 
-void Watch::conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes) {
+void Watch::conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes,
+                     bool is_flight) {
     const Place &first = sites_[before.place].place, &second = sites_[site].place;
     const Kind one = first.kind, other = second.kind;
     const bool is_weak = (one == Kind::READ && other == Kind::ATOMIC) ||
                          (one == Kind::ATOMIC && other == Kind::READ);
     const std::uint32_t block = now().block;
     const Race race{1, {before.rank, here.rank}, {block, block}, report.launches.size() - 1};
-    hold({first, second, -1, is_weak}, race, at, bytes);
+    hold({first, second, -1, is_weak, is_flight}, race, at, bytes);
 }
 
 Now Watch::now() const {

@@ -28,8 +28,8 @@ template <typename W, typename T> void put(W& word, T value) {
 
 // An operand of the source as a register, and a register back into the source's variable.
 template <typename W, typename T> W given(const T& value) {
-    if constexpr (std::is_array_v<T> || std::is_pointer_v<T>)
-        return W(reinterpret_cast<std::uintptr_t>(&value[0]));
+    if constexpr (std::is_pointer_v<T>) return W(reinterpret_cast<std::uintptr_t>(value));
+    else if constexpr (std::is_array_v<T>) return W(reinterpret_cast<std::uintptr_t>(&value[0]));
     else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) return W(value);
     else {
         static_assert(sizeof(T) == sizeof(W), "inline PTX: an operand is not as wide as its register");

@@ -125,6 +125,10 @@ ANSWERS: dict[str, tuple[str, int | float]] = {
         ': "=f"(g), "=f"(f) : "l"(data)); g += f;',
         5.0,
     ),
+    "void": (
+        'const void* at = data + 3; asm("ld.global.b32 %0, [%1];" : "=f"(g) : "l"(at));',
+        3.0,
+    ),
     "store to shared": (
         "__shared__ float s[4]; uint32_t at = __cvta_generic_to_shared(s); if (threadIdx.x == 0) "
         'asm volatile("st.shared.v4.f32 [%0], {%1, %1, %1, %2};" :: "r"(at), "f"(f), "f"(9.0f)); '

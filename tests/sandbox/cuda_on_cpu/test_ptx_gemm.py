@@ -109,6 +109,8 @@ def test_a_read_before_its_copy_has_arrived_is_a_race(machine: Machine, name: st
     races = machine.report(product(source)[0]).races
     found = {tuple(macro_at(source, line) for line in race.lines) for race in races}
     assert ("CP_ASYNC_CG", "LDMATRIX_X4") in found
+    assert all("nothing has waited for it" in race.sentence for race in races if race.is_flight)
+    assert any(race.is_flight for race in races)
 
 
 BARRIER = "__syncthreads();"
