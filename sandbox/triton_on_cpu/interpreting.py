@@ -135,7 +135,7 @@ class Interpreted:
         self.lasting: list[Region] = []
         """What models have made for themselves."""
         card.show(plan["properties"])
-        open_eyes(self.watch)
+        open_eyes(self.watch, plan["properties"]["capability"])
         warmed.install(plan["facts"])
         self.module: Any = None
 
