@@ -326,3 +326,67 @@ def test_an_output_that_no_program_of_the_sample_writes_is_unknown() -> None:
     assert region.unknown.all()
     assert read_only is not None
     assert read_only.unknown is None
+
+
+def elements(*places: int, size: int) -> np.ndarray:
+    return np.array([2 * BASE + size * place for place in places], dtype=np.uint64)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_narrow_elements_have_marks_of_their_own(size: int) -> None:
+    """Neighbours in one word are no race; the same element is, whoever has used the word before."""
+    made = watch()
+    both(made)
+    write(made, 0)
+    pointers = elements(8, size=size)
+    made.write(pointers, everything(pointers), size)
+    made.turn(1, 0, 0)
+    beside = elements(9, size=size)
+    made.write(beside, everything(beside), size)
+    made.read(beside, everything(beside), size)
+    with pytest.raises(MemoryFault, match="in no order"):
+        made.write(pointers, everything(pointers), size)
+    last = elements(4 // size - 1, size=size)
+    with pytest.raises(MemoryFault, match="in no order"):
+        made.read(last, everything(last), size)
+    with pytest.raises(MemoryFault, match="in no order"):
+        # As a whole word of which another program wrote a part.
+        write(made, 8 * size // 4)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_narrow_programs_leave_out_is_known_by_element(size: int) -> None:
+    made = watch(sample=40)
+    made.begin([Region("y", 2 * BASE, size * MANY_WORDS, is_writable=True)])
+    made.launch((MANY_WORDS, 1, 1))
+    ran = []
+    for number in range(MANY_WORDS):
+        try:
+            ran.append(made.turn(number, 0, 0)[0])
+        except EnoughError:
+            break
+        pointers = elements(ran[-1], size=size)
+        made.write(pointers, everything(pointers), size)
+    made.leave()
+    region = made.at(2 * BASE)
+    assert region is not None
+    assert 0 < len(ran) < MANY_WORDS
+    assert set(np.flatnonzero(~region.unknown[:MANY_WORDS])) == set(ran)
+
+
+def test_what_was_known_of_a_word_is_known_of_its_halves() -> None:
+    region = Region("y", BASE, 10, is_writable=True)
+    region.fresh = np.array([True, False, True, True])
+    region.divide(2)
+    assert region.fresh.tolist() == [True, True, False, False, True, True]
+    region.divide(4)
+    assert region.word == 2
+
+
+def test_host_code_sets_parts_of_words() -> None:
+    made = watch()
+    region = made.at(2 * BASE)
+    assert region is not None
+    region.fresh = np.ones(region.words, dtype=bool)
+    made.mark_written(2 * BASE + 6, 4)
+    assert np.flatnonzero(~region.fresh).tolist() == [3, 4]

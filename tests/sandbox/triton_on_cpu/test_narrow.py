@@ -376,3 +376,34 @@ def test_other_float8_types_are_out_of_reach(tmp_path: Path) -> None:
     x = np.zeros(16, np.float32)
     told = find_fault(REFUSED, tmp_path, {"x": x}, {"y": ("float32", (16,))})
     assert told.startswith("LimitError: the interpreter has no fp8e4b15")
+
+
+FAULTS = """
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def fill(y, N: tl.constexpr, STEP: tl.constexpr, EXTRA: tl.constexpr):
+    at = tl.program_id(0) * STEP + tl.arange(0, N)
+    tl.store(y + at, (at + EXTRA * tl.program_id(0)).to(y.dtype.element_ty), mask=at < 62 + EXTRA)
+
+
+def main(y):
+    fill[(4,)](y, N=16, STEP=STEP_HERE, EXTRA=EXTRA_HERE)
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e5m2"])
+def test_memory_of_narrow_elements_is_watched(dtype: str, tmp_path: Path) -> None:
+    def found(step: int, extra: int) -> str:
+        source = FAULTS.replace("STEP_HERE", str(step)).replace("EXTRA_HERE", str(extra))
+        if dtype.startswith("float8"):
+            source = source.replace(").to(y", ").to(tl.float32).to(y")
+        return find_fault(source, tmp_path, {}, {"y": (dtype, (62,))})
+
+    # The last two programs' tiles meet inside a word.
+    assert found(16, 0) == ""
+    size = DTYPES[dtype].bytes
+    assert f"{size} bytes past the end of y" in found(16, 2)
+    assert "in no order" in found(15, 9)
