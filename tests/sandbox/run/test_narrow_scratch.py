@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Structure
-from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.tests.interpreting import interpreted
 
@@ -66,14 +64,6 @@ def planned(dtype: str, written: str) -> str:
     return plan + KERNELS.replace("tl.program_id(0) * BLOCK", "tl.program_id(0) * 33").replace(
         "at < total", "(at < total) & (at < tl.program_id(0) * 33 + 33)"
     )
-
-
-@pytest.fixture(scope="module")
-def jail() -> Jail:
-    try:
-        return choose("auto")
-    except PrerequisiteError as error:
-        pytest.skip(f"no jail works here: {error}")
 
 
 @pytest.mark.jail

@@ -222,9 +222,13 @@ def test_patience_with_one_program_ends() -> None:
 MANY_WORDS = 10 * WORDS
 
 
-def sampled(made: Watch, count: int) -> list[int]:
-    """Runs programs that read and then write a word each until the rest is left out."""
-    made.add(Region("z", 3 * BASE, 4 * MANY_WORDS, is_writable=True))
+def elements(*places: int, size: int, base: int = 2 * BASE) -> np.ndarray:
+    return np.array([base + size * place for place in places], dtype=np.uint64)
+
+
+def sampled(made: Watch, count: int, size: int = 4) -> list[int]:
+    """Runs programs that read a word and then write an element each until the rest is left out."""
+    made.add(Region("z", 3 * BASE, size * MANY_WORDS, is_writable=True))
     made.given = [3 * BASE]
     made.launch((count, 1, 1))
     ran = []
@@ -234,7 +238,7 @@ def sampled(made: Watch, count: int) -> list[int]:
         except EnoughError:
             break
         read(made, 0, base=BASE)
-        made.write(at(ran[-1], base=3 * BASE), everything(at(0)), 4)
+        made.write(elements(ran[-1], size=size, base=3 * BASE), everything(at(0)), size)
     made.leave()
     return ran
 
@@ -328,10 +332,6 @@ def test_an_output_that_no_program_of_the_sample_writes_is_unknown() -> None:
     assert read_only.unknown is None
 
 
-def elements(*places: int, size: int) -> np.ndarray:
-    return np.array([2 * BASE + size * place for place in places], dtype=np.uint64)
-
-
 @pytest.mark.parametrize("size", [1, 2])
 def test_narrow_elements_have_marks_of_their_own(size: int) -> None:
     """Neighbours in one word are no race; the same element is, whoever has used the word before."""
@@ -356,19 +356,9 @@ def test_narrow_elements_have_marks_of_their_own(size: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 2])
 def test_what_narrow_programs_leave_out_is_known_by_element(size: int) -> None:
-    made = watch(sample=40)
-    made.begin([Region("y", 2 * BASE, size * MANY_WORDS, is_writable=True)])
-    made.launch((MANY_WORDS, 1, 1))
-    ran = []
-    for number in range(MANY_WORDS):
-        try:
-            ran.append(made.turn(number, 0, 0)[0])
-        except EnoughError:
-            break
-        pointers = elements(ran[-1], size=size)
-        made.write(pointers, everything(pointers), size)
-    made.leave()
-    region = made.at(2 * BASE)
+    made = watch(sample=60)
+    ran = sampled(made, MANY_WORDS, size)
+    region = made.at(3 * BASE)
     assert region is not None
     assert 0 < len(ran) < MANY_WORDS
     assert set(np.flatnonzero(~region.unknown[:MANY_WORDS])) == set(ran)
