@@ -146,7 +146,7 @@ FLOAT16 = DType(
     2,
     Kind.FLOAT,
     "_Float16",
-    ("half", "__half"),
+    ("half", "__half", "nv_half", "__nv_half"),
     pairs=("half2", "__half2"),
     triton="fp16",
     digits=11,
@@ -273,9 +273,9 @@ def in_c(dtype: DType) -> str:
 
 
 def in_cuda(dtype: DType) -> str:
-    """What CUDA C++ calls it: of several words the one with underscores."""
-    narrow = dtype.is_float and dtype.bytes < FLOAT32.bytes
-    return max(dtype.spellings, key=len) if narrow else dtype.c
+    """What CUDA C++ calls it."""
+    is_narrow = dtype.is_float and dtype.bytes < FLOAT32.bytes
+    return next(w for w in dtype.spellings if w.startswith("__")) if is_narrow else dtype.c
 
 
 def dtype_of(name: str) -> DType:

@@ -227,13 +227,19 @@ def _places(lengths: np.ndarray) -> np.ndarray:
     return places
 
 
-def light_pattern(rows: int, cols: int, rng: np.random.Generator) -> Pattern:
-    """About as many entries as rows: short rows, one of up to LONGEST_LIGHT, none empty at the end.
+def light_pattern(
+    rows: int, cols: int, rng: np.random.Generator, longest: int = LONGEST_LIGHT
+) -> Pattern:
+    """About as many entries as rows: short rows, one longer, none empty at the end.
 
     For patterns whose sizes alone are what matters.
+
+    Args:
+        longest: the most of the longer row; all columns where these are no more.
     """
     lengths = rng.poisson(1.0, rows).clip(0, cols)
-    lengths[int(rng.integers(rows))] = int(rng.integers(1, min(cols, LONGEST_LIGHT) + 1))
+    drawn = cols if cols <= longest else int(rng.integers(1, longest + 1))
+    lengths[int(rng.integers(rows))] = drawn
     lengths[-1] = max(lengths[-1], 1)
     return _fill_up(lengths, cols, rng, has_copies=False)
 

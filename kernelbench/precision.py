@@ -28,9 +28,6 @@ among millions of elements; four times is 6.9."""
 
 ROUNDED_ONCE = 1 + 2.0**-7
 """Of u_out·|r|: what is summed in float32 and rounded once to a narrow type is at most 1 off."""
-ROUNDED_RMS = 0.65
-"""Of u_out: the RMS error of numbers that were rounded once, to their own size, is 0.58 at most,
-where all are just above a power of two."""
 TF32_PRODUCT = 2 * 2.0**-10
 """Both factors cut to TF32's 10 bits, which is what mma does with what no one has rounded (PTX ISA,
 mma: the lower bits of a .tf32 operand are ignored)."""
@@ -53,7 +50,8 @@ class Precision(BaseModel):
     roundings: float = 2.0
     """Of u_out·|r| an answer may be off."""
     nrmse: float = 1e-5
-    """Limit of the normalised RMS error per tensor and per block of rows (gate G3)."""
+    """Limit of the normalised RMS error per tensor and per block of rows (gate G3), beside what the
+    rounding of answers to a narrow type makes of it."""
     probe: float = 4 * FLOAT32.roundoff
     """Relative error allowed on the precision probe, componentwise, beside the output's rounding
     where that is coarser."""
@@ -72,6 +70,18 @@ class Precision(BaseModel):
         found: np.ndarray = scale * product + (self.roundings * self.u_out) * size + self.step
         return found
 
+    @property
+    def is_narrow(self) -> bool:
+        """Whether answers are rounded to a type that is coarser than their sums."""
+        return self.u_out > self.u_acc
+
+    def lose_by_rounding(self, size: np.ndarray) -> np.ndarray:
+        """By how much numbers of this size, float64, move as they are rounded once to nearest."""
+        _, power = np.frexp(size)
+        step = 2 * np.maximum(np.ldexp(self.u_out, power - 1), self.step)
+        lost: np.ndarray = np.rint(size / step) * step - size
+        return lost
+
     def rounded_to(self, dtype: DType) -> Precision:
         """The same for one output, which is rounded to its type once."""
         if not dtype.is_float or dtype.roundoff <= self.u_out:
@@ -80,7 +90,6 @@ class Precision(BaseModel):
             update={
                 "u_out": dtype.roundoff,
                 "roundings": ROUNDED_ONCE,
-                "nrmse": self.nrmse + ROUNDED_RMS * dtype.roundoff,
                 "step": dtype.smallest / 2,
             }
         )

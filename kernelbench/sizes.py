@@ -3,10 +3,11 @@
 
 A kernel that is wrong for some sizes is wrong for a remainder (a tail of N % 8 = 5), near an edge
 (the last block of 512 rows has one row) or at a scale (rows beyond 20,000). So each axis leads in
-turn through all scales while the others stay short. Of some seven shapes two are short in every
+turn through all scales while the others stay short. Of some eight shapes two are short in every
 axis and very short in none, and 64 of those have every remainder modulo 64 of every axis, each
 where nothing hides it; one is beyond 128 in every axis, as blocked paths demand. A few are broad,
-with hundreds of rows and of columns. Lengths beside a leading one take remainders in an order in
+with hundreds of rows and of columns; some have a power of two along every axis, and some are 1
+along one axis and long along another. Lengths beside a leading one take remainders in an order in
 which any eight that follow each other differ modulo 8; long lengths take each remainder modulo 8,
 since vectorised paths have tails of their own. Edges of tiles come in an order of their own for
 each axis, none twice before all were tried. Of several lengths that would do, one is taken that has
@@ -28,7 +29,17 @@ from enum import Enum
 import numpy as np
 
 from .edges import LAST_PIECE, MOST_AT_EDGES, POWERS, Edge, draw_edge
-from .tried import BESIDE, LEAST_MIDDLING, LEAST_SHORT, OPTIONS, RESIDUES, SHORT, Odd, Tried
+from .tried import (
+    BESIDE,
+    LEAST_MIDDLING,
+    LEAST_SHORT,
+    MOST_OF_TWO,
+    OPTIONS,
+    RESIDUES,
+    SHORT,
+    Odd,
+    Tried,
+)
 
 BEYOND_16_BITS = (1 << 16) + 2048
 HIDDEN_INPUTS, HIDDEN_OUTPUTS = 16 << 20, 8 << 20
@@ -37,8 +48,6 @@ HIDDEN_HELD = 16 << 20
 """The same of the elements between inputs and outputs that a problem declares."""
 LEAST_BULK = 1 << 12
 """Elements of two axes below which none of them is long."""
-MOST_OF_TWO = 1 << 17
-"""Elements of any two axes: what is hidden stays small."""
 MOST_OF_ALL = 1 << 22
 """Of all axes together, as the steps of a product."""
 
@@ -99,6 +108,8 @@ MIDDLING_ONES = 4
 """Among those so many shapes that are middling in every axis."""
 BROAD_ONES = 1
 """Behind those so many shapes that are broad."""
+WHOLE_ONES, THIN_ONES = 3, 2
+"""And so many of which every axis is a power of two, and whose one axis is 1 beside a long one."""
 
 BULK = (1 << 20, 3 << 19)
 """Elements of two axes that are long at once: four to six MiB of float32."""
@@ -175,7 +186,7 @@ def draw_sizes(
     most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
     while True:
         for drawn in itertools.chain(
-            itertools.islice(leading, len(ROUND)), _draw_others(most, rng, tried, odd)
+            itertools.islice(leading, len(ROUND)), _draw_others(most, rng, steps, tried, odd)
         ):
             yield {
                 name: drawn[name] if name in drawn else int(rng.choice(kind.choices))
@@ -196,7 +207,11 @@ def is_middling(ranges: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
 
 
 def _draw_others(
-    most: Mapping[str, int], rng: np.random.Generator, tried: Tried, odd: Odd
+    most: Mapping[str, int],
+    rng: np.random.Generator,
+    steps: int | None,
+    tried: Tried,
+    odd: Odd,
 ) -> Iterator[dict[str, int]]:
     """What follows a ROUND: shapes in which no axis leads."""
     for number in range(SHORT_ONES + MIDDLING_ONES):
@@ -204,6 +219,10 @@ def _draw_others(
         yield (tried.next_middling if is_turn else tried.next_short)(most, rng, odd)
     for _ in range(BROAD_ONES):
         yield tried.next_broad(most, rng, odd)
+    for _ in range(WHOLE_ONES):
+        yield tried.next_whole(most, odd, steps)
+    for _ in range(THIN_ONES):
+        yield tried.next_thin(most, rng, odd)
 
 
 def _draw_leading(

@@ -33,6 +33,7 @@ from .families import (
 )
 from .graphs import Pattern
 from .patterns import (
+    LONGEST_LIGHT,
     MOST_ENTRIES,
     draw_pattern,
     laws,
@@ -46,14 +47,13 @@ from .problem import Axes, Family, Pair, Structure, Tensor, Variations, Workload
 from .sizes import (
     BEYOND_16_BITS,
     BULK,
-    MOST_OF_TWO,
     Range,
     draw_pair,
     draw_sizes,
     is_middling,
     is_telling,
 )
-from .tried import Tried
+from .tried import MOST_OF_TWO, Tried
 
 INDPTR = Tensor(
     name="indptr",
@@ -390,7 +390,8 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
 def bulk_of(
     *names: str, dense: Mapping[str, Range] | None = None
 ) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
-    """The `bulk` of a sparse problem: a wide dense factor beside many rows, then a narrow one.
+    """The `bulk` of a sparse problem: a wide dense factor beside many rows, then a narrow one. Of
+    the many rows one is long, where the problem has columns.
 
     Args:
         names: its axes, in order.
@@ -413,6 +414,9 @@ def bulk_of(
             for name, kind in ranges.items():
                 if kind.choices:
                     sizes[name] = int(rng.choice(kind.choices))
-            yield structure_from(light_pattern(rows, cols, rng), sizes, names=names)
+            # What cuts long rows into pieces, and wide factors into columns, does both here; but
+            # not where an answer has a row for each entry, which would be too large.
+            longest = cols if width and "K" in names and turn % 3 < 2 else LONGEST_LIGHT
+            yield structure_from(light_pattern(rows, cols, rng, longest), sizes, names=names)
 
     return draw

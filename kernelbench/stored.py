@@ -28,13 +28,14 @@ def store(
     """The numbers of a draw as the tensor holds them, C-contiguous.
 
     Args:
-        array: float32 as it was drawn, or what already has the tensor's type.
+        array: as it was drawn; what is no float32 stays as it is, and is refused where it has
+            another type than the tensor.
         is_summed: whether it is a factor of long sums, whose results have its type.
         is_constant: whether its numbers mean something: they are rounded, and not scaled.
     """
     dtype = dtype_of(tensor.dtype)
     host = host_dtype(dtype)
-    if array.dtype == host:
+    if array.dtype == host or array.dtype != np.float32:
         return array
     if dtype.is_integral:
         return _quantise(array, dtype, family, is_constant=is_constant)

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sizes of a problem were tried so far, and what comes next where no axis leads the others.
 
-Shapes that are short in every axis, middling in every axis, or broad, and the edges of tiles, each
-in an order that one seed draws: whoever goes on where another ended tries last what was tried.
+Shapes that are short in every axis, middling in every axis, broad, whole or thin, and the edges of
+tiles, each in an order that one seed draws: whoever goes on where another ended tries last what was
+tried.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 import secrets
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,6 +19,8 @@ import numpy as np
 from .edges import BEHIND, OFFSETS, POWERS, Edge
 
 RESIDUES = 64
+MOST_OF_TWO = 1 << 17
+"""Elements of any two axes: what is hidden stays small."""
 SHORT = 135
 """The most of an axis that does not lead."""
 LEAST_SHORT = 8
@@ -31,6 +35,12 @@ of so many is square."""
 BESIDE = (8, 24)
 """Of a third axis: a product's truth takes as many steps as it has, and fewer hide by their zeros
 what is left out."""
+WHOLE = tuple(range(4, 17))
+"""Of a whole shape every axis is two to one of these, or shorter: kernels have a path for whole
+tiles alone, and paths that are built for one such length."""
+THIN_LOGS = (7.0, 13.9)
+"""Of a thin shape one axis is 1 and another two to a power between these: a single row that is
+shared out among threads, and a product with a vector, have paths of their own."""
 
 ODD = np.arange(3, 48, 2)
 """Moduli of which a power of two tells nothing."""
@@ -67,22 +77,24 @@ class Tried:
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = secrets.randbits(64) if seed is None else seed
-        self._turns = self._short = self._middling = self._broad = 0
+        self._turns = self._short = self._middling = self._broad = self._whole = self._thin = 0
         self._edges: Counter[str] = Counter()
 
     @property
     def text(self) -> str:
         """All of it."""
         edges = ",".join(f"{axis}={count}" for axis, count in sorted(self._edges.items()))
-        counts = f"{self._turns} {self._short} {self._middling} {self._broad}"
-        return f"{self.seed:016x} {counts} {edges}"
+        counts = (self._turns, self._short, self._middling, self._broad, self._whole, self._thin)
+        return " ".join((f"{self.seed:016x}", *map(str, counts), edges))
 
     @classmethod
     def from_text(cls, text: str) -> Tried:
         """As it was told. ValueError where it is nothing that `text` writes."""
         seed, *counts, edges = text.split(" ")
         found = cls(int(seed, 16))
-        found._turns, found._short, found._middling, found._broad = map(int, counts)
+        turns, short, middling, broad, whole, thin = map(int, counts)
+        found._turns, found._short, found._middling = turns, short, middling
+        found._broad, found._whole, found._thin = broad, whole, thin
         for axis, _, count in (each.rpartition("=") for each in edges.split(",") if each):
             found._edges[axis] = int(count)
         return found
@@ -170,6 +182,60 @@ class Tried:
             sizes[other] = sizes[one]
         for axis, length in sizes.items():
             sizes[axis] = min(length, most[axis])
+            odd.see(axis, sizes[axis])
+        return sizes
+
+    def next_whole(
+        self, most: Mapping[str, int], odd: Odd, steps: int | None = None
+    ) -> dict[str, int]:
+        """Powers of two. One axis after the other has each of WHOLE before any comes again; the
+        others are as long as MOST_OF_TWO leaves room for, and mostly differ.
+
+        Args:
+            most: of each axis.
+            odd: what was seen; it is told of these.
+            steps: the most of all axes together; None: they are never multiplied.
+        """
+        axes = list(most)
+        turn, first = divmod(self._whole + self.seed % len(axes), len(axes))
+        self._whole += 1
+        sizes: dict[str, int] = {}
+        for place in range(len(axes)):
+            axis = axes[(first + place) % len(axes)]
+            powers = self._make_rng(axis, 1 << 33).permutation(WHOLE)
+            left = (steps or 1 << 62) // math.prod(sizes.values())
+            if place:
+                # The axes that are still to come have as many steps as one of WHOLE, if they can.
+                kept = left >> WHOLE[0] * (len(axes) - 1 - place)
+                left = max(kept, min(left, 1 << WHOLE[0]))
+            room = min(most[axis], left, *(MOST_OF_TWO // other for other in sizes.values()))
+            power = min(int(powers[(turn + 4 * place) % len(WHOLE)]), room.bit_length() - 1)
+            sizes[axis] = 1 << power
+            odd.see(axis, sizes[axis])
+        return {axis: sizes[axis] for axis in axes}
+
+    def next_thin(
+        self, most: Mapping[str, int], rng: np.random.Generator, odd: Odd
+    ) -> dict[str, int]:
+        """One axis is 1 and another long, each pair in turn; of a pair any eight that follow each
+        other differ modulo 8 along the long one.
+
+        Args:
+            most: of each axis.
+            odd: what was seen; it is told of these.
+        """
+        pairs = list(itertools.permutations(most, 2)) or [(next(iter(most)),) * 2]
+        turn, at = divmod(self._thin + self.seed % len(pairs), len(pairs))
+        self._thin += 1
+        thin, long = pairs[at]
+        least, longest = THIN_LOGS
+        longest = max(least, min(longest, math.log2(most[long])))
+        length = int(2 ** rng.uniform(least, longest)) // RESIDUES * RESIDUES
+        length += self._take_in_turn(long, turn)
+        beside = min(BESIDE[1], MOST_OF_TWO // length)
+        sizes = {axis: int(rng.integers(BESIDE[0], beside, endpoint=True)) for axis in most}
+        for axis, drawn in {**sizes, thin: 1, long: length}.items():
+            sizes[axis] = min(drawn, most[axis])
             odd.see(axis, sizes[axis])
         return sizes
 

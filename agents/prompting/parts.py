@@ -243,7 +243,7 @@ def _precision(problem: Problem) -> str:
     return render(
         "precision_" + precision.policy.replace("-", "_"),
         element="0" if is_exact else _word_limit(held),
-        nrmse="0" if is_exact else f"{held.nrmse:.3g}",
+        nrmse="0" if is_exact else _word_rms(held),
         **more,
         accuracy=problem.accuracy,
         families="; ".join(_word_legal(family, precision) for family in problem.families),
@@ -256,9 +256,16 @@ def _word_limit(precision: Precision) -> str:
     if precision.u_product:
         product = f"({product} + 2^{math.log2(precision.u_product):g})"
     rounding = "2 u |r|"
-    if precision.u_out > precision.u_acc:
+    if precision.is_narrow:
         rounding = f"{precision.roundings:.4g} * 2^{math.log2(precision.u_out):g} |r|"
     return f"{product} s + {rounding}"
+
+
+def _word_rms(precision: Precision) -> str:
+    """Gate G3: of narrow answers it is what rounding makes of them in the mean."""
+    if not precision.is_narrow:
+        return f"{precision.nrmse:.3g}"
+    return f"{precision.nrmse:.3g} beyond what rounding r itself once makes"
 
 
 def _word_types(problem: Problem) -> str:

@@ -8,6 +8,7 @@ from ..languages import CPP
 from ..recipe import Recipe
 from . import gemm, rows, sparse
 from .cuda import gemm as cuda_gemm
+from .cuda import gemm_halves as cuda_gemm_halves
 from .cuda import rows as cuda_rows
 from .cuda import sparse as cuda_sparse
 from .cuda import spmm as cuda_spmm
@@ -15,7 +16,13 @@ from .triton import gemm as triton_gemm
 from .triton import rows as triton_rows
 from .triton import sparse as triton_sparse
 
-CUDA = (*cuda_spmm.RECIPES, *cuda_sparse.RECIPES, *cuda_rows.RECIPES, *cuda_gemm.RECIPES)
+CUDA = (
+    *cuda_spmm.RECIPES,
+    *cuda_sparse.RECIPES,
+    *cuda_rows.RECIPES,
+    *cuda_gemm.RECIPES,
+    *cuda_gemm_halves.RECIPES,
+)
 TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (
     *sparse.RECIPES,

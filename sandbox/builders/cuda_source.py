@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from . import cuda_conditions
+from . import cuda_conditions, inline_ptx
 
 FILE = "candidate.cu"
 
@@ -28,7 +28,6 @@ _PIECES = re.compile(
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", re.M | re.S)
 
 _FOREIGN = (
-    (r"\b(?:asm|__asm|__asm__)\b", "inline PTX (asm)"),
     (r"\bcuda::(?!std\b)\w+", "libcu++ beyond cuda::std"),
     (
         r"\bnamespace\s+\w+\s*=\s*cuda\s*;|\busing\s+namespace\s+cuda\s*;",
@@ -45,12 +44,11 @@ _FOREIGN = (
         r"\b(?:cudaTextureObject_t|cudaSurfaceObject_t|tex[123]D\w*|surf[123]D\w*)\b|\btexture\s*<",
         "textures and surfaces",
     ),
-    (r"\b__nv_fp[468]\w*|\b__nv_cvt_\w*fp[468]\w*", "fp8, fp6 and fp4 types"),
+    (r"\b__nv_fp6\w*|\b__nv_cvt_\w*fp6\w*", "fp6 types"),
     (r"\bCUtensorMap\b|\bwgmma\w*|\btcgen05\w*", "TMA and wgmma"),
     (r"\bwmma::experimental\b", "experimental wmma types"),
     (r"\b__nvvm_\w+|\b__nv_ptx_\w+", "compiler internals"),
     (r"\bkw(?:::|_\w)|\bKW_\w", "names of this emulator"),
-    (r"\b__cvta_\w+|\b__isShared\b|\b__isGlobal\b", "address spaces as numbers"),
 )
 _OF_HOST = (
     (r"<<<", "a launch from the device (<<<…>>>)"),
@@ -77,11 +75,14 @@ class Rewritten:
 
 
 def rewrite(source: str) -> Rewritten:
-    """The source with its shared memory made to calls of the emulator."""
+    """The source with its shared memory and its PTX made to calls of the emulator."""
     code = blank_out(source)
     reasons = [f"line {line}: {what}" for line, what in _foreign(code)]
     if reasons:
         return Rewritten(reasons=tuple(reasons[:_REASONS]))
+    if re.search(r"\b_*asm\b", code):
+        source = inline_ptx.rewrite_statements(source, code, without_comments(source))
+        code = blank_out(source)
     body = without_directives(code)
     pieces, done = [], 0
     scopes = _scopes(body) if "__shared__" in body else []

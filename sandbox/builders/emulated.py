@@ -31,7 +31,7 @@ from .model import BuildFailed, Built, EmulatedVariant, Unsupported
 from .workplace import LIMITS, Workplace, compile_own, explain_stop, read_output, run, workplace
 from .workshop import Workshop
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever the recipe below changes: old cache entries are then not found."""
 
 EXITS = {
@@ -93,6 +93,8 @@ _LINK = {
     EmulatedVariant.ACCESS: _WITHOUT_LIBRARIES,
 }
 _KERNEL = re.compile(r"(?:[A-Za-z_]\w*\s*::\s*)*[A-Za-z_]\w*\s*(?:<[\w\s:,<>()+*/%.\-]*>)?")
+_ASSERTED = "static assertion failed: "
+"""What g++ says of an assertion ahead of its own words, which tell what cannot be emulated."""
 _ERROR = re.compile(r"^(candidate\.cu|kernels):(\d+):(?:(\d+):)? (?:fatal )?error: (.+)$", re.M)
 
 
@@ -323,5 +325,7 @@ def _complaint(log: str, kernels: Sequence[str]) -> str:
     if file == "kernels":
         name = kernels[min(int(line), len(kernels)) - 1]
         return f"the kernel `{name}` cannot be called: {words}"[: diagnostics.REASON_CHARACTERS]
+    if words.startswith(_ASSERTED):
+        return f"line {line}: {words.removeprefix(_ASSERTED)}"
     where = f"line {line}" + (f":{column}" if column else "")
     return f"g++ does not take {where}: {words}"[: diagnostics.REASON_CHARACTERS]

@@ -37,6 +37,7 @@ public:
     void barrier();
     void met(unsigned warp, unsigned lanes, bool is_whole, bool is_ordering);
     void access(std::uintptr_t at, const Place& place);
+    void copy(std::uintptr_t at, unsigned bytes, int line, bool has_arrived);
     void fence();
     void atomic();
 
@@ -51,7 +52,8 @@ private:
     void record(std::vector<Request>& requests, std::uint32_t turn, std::uintptr_t at);
     void check(Shared& shared, std::uintptr_t at, std::uint32_t site);
     void check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint32_t site);
-    void conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes);
+    void conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes,
+                  bool is_flight = false);
     void check_global(unsigned buffer, std::uintptr_t at, std::uint32_t site);
     Now now() const;
     void hold(const RaceKey& key, const Race& race, std::uintptr_t at, unsigned bytes);
@@ -219,6 +221,7 @@ void Watch::check(Shared& shared, std::uintptr_t at, std::uint32_t site) {
         if (word.block != block_) {
             word.block = block_;
             word.written = 0;
+            word.flight = {};
         }
         if (word.epoch != epoch_) {
             word.epoch = epoch_;
@@ -233,6 +236,8 @@ void Watch::check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint3
     const Kind kind = sites_[site].place.kind;
     const auto own = std::uint8_t(((1u << bytes) - 1) << (at & 3));
     const unsigned rank = here.rank;
+    // Not even the thread that copies may touch it: only its wait orders the two.
+    if (word.flight.bytes & own) conflict(word.flight, site, at, bytes, true);
     if (kind != Kind::WRITE && own & ~word.written) ++unwritten_[site];
     if (kind != Kind::READ) word.written |= own;
     std::size_t kept = 0;
@@ -256,14 +261,38 @@ void Watch::check_word(Word& word, std::uintptr_t at, unsigned bytes, std::uint3
         word.stamps.push_back({site, order_.now(rank), std::uint16_t(rank), own, kind});
 }
 
-void Watch::conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes) {
+// The place of an asynchronous copy may be written at any time from its start until its wait: both
+// are writes, and what lies between them is no other thread's.
+void Watch::copy(std::uintptr_t at, unsigned bytes, int line, bool has_arrived) {
+    if (!is_running_) return;
+    const Place place{0, line, Kind::WRITE, bytes};
+    if (has_arrived) settle_pending();
+    else access(at, place);
+    if (!is_thorough()) return;
+    for (std::size_t i = 0; i < used_; ++i) {
+        if (!shared_[i].range.has(at)) continue;
+        const std::uint32_t site = site_of(place);
+        const std::uintptr_t end = std::min(at + bytes, shared_[i].range.to);
+        for (std::uintptr_t one = at; one < end; one += 4) {
+            Stamp& flight = shared_[i].words[(one - shared_[i].range.from) / 4].flight;
+            flight = {};
+            if (!has_arrived)
+                flight = {site, order_.now(here.rank), std::uint16_t(here.rank), 0xF, Kind::WRITE};
+        }
+        if (has_arrived) check(shared_[i], at, site);
+        return;
+    }
+}
+
+void Watch::conflict(const Stamp& before, std::uint32_t site, std::uintptr_t at, unsigned bytes,
+                     bool is_flight) {
     const Place &first = sites_[before.place].place, &second = sites_[site].place;
     const Kind one = first.kind, other = second.kind;
     const bool is_weak = (one == Kind::READ && other == Kind::ATOMIC) ||
                          (one == Kind::ATOMIC && other == Kind::READ);
     const std::uint32_t block = now().block;
     const Race race{1, {before.rank, here.rank}, {block, block}, report.launches.size() - 1};
-    hold({first, second, -1, is_weak}, race, at, bytes);
+    hold({first, second, -1, is_weak, is_flight}, race, at, bytes);
 }
 
 Now Watch::now() const {
@@ -343,6 +372,23 @@ void note_atomic(const void* at, unsigned bytes, int line) {
     watch::own().access(reinterpret_cast<std::uintptr_t>(at),
                         {0, line, watch::Kind::ATOMIC, bytes});
     watch::own().atomic();
+}
+void note_read(const void* at, unsigned bytes, int line) {
+    watch::own().access(reinterpret_cast<std::uintptr_t>(at), {0, line, watch::Kind::READ, bytes});
+}
+void note_write(const void* at, unsigned bytes, int line) {
+    watch::own().access(reinterpret_cast<std::uintptr_t>(at), {0, line, watch::Kind::WRITE, bytes});
+}
+void note_volatile(const void* at, unsigned bytes, bool is_write, int line) {
+    watch::own().access(
+        reinterpret_cast<std::uintptr_t>(at),
+        {0, line, is_write ? watch::Kind::WRITE : watch::Kind::READ, bytes, true});
+}
+void note_copy(const void* to, unsigned bytes, int line) {
+    watch::own().copy(reinterpret_cast<std::uintptr_t>(to), bytes, line, false);
+}
+void note_arrival(const void* to, unsigned bytes, int line) {
+    watch::own().copy(reinterpret_cast<std::uintptr_t>(to), bytes, line, true);
 }
 void note_fence() { watch::own().fence(); }
 void note_missing(unsigned lane, unsigned other) {

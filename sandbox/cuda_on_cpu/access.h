@@ -84,9 +84,10 @@ struct RaceKey {
     Place first, second;
     int buffer = -1;  // shared memory
     bool is_weak = false;
+    bool is_flight = false;  // the first is an asynchronous copy that has not arrived
     bool operator<(const RaceKey& other) const {
-        return std::tie(first, second, buffer, is_weak) <
-               std::tie(other.first, other.second, other.buffer, other.is_weak);
+        return std::tie(first, second, buffer, is_weak, is_flight) <
+               std::tie(other.first, other.second, other.buffer, other.is_weak, other.is_flight);
     }
 };
 struct Race {
@@ -126,6 +127,7 @@ struct Stamp {
 struct Word {
     std::uint64_t block = 0, epoch = 0;
     std::uint8_t written = 0;
+    Stamp flight{};  // of an asynchronous copy to it that has not arrived, as far as it has bytes
     std::vector<Stamp> stamps;
 };
 

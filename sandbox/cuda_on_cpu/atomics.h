@@ -4,15 +4,6 @@
 
 namespace kw {
 
-// The access build is told of each atomic; the others have this do nothing.
-#ifdef KW_ACCESS
-void note_atomic(const void* at, unsigned bytes, int line);
-#define KW_UNSEEN __attribute__((no_sanitize("thread"), noinline))
-#else
-inline void note_atomic(const void*, unsigned, int) {}
-#define KW_UNSEEN
-#endif
-
 template <std::size_t> struct Word;
 template <> struct Word<2> { using type = std::uint16_t; };
 template <> struct Word<4> { using type = std::uint32_t; };

@@ -76,17 +76,18 @@ void fill_fragment(fragment<Use, M, N, K, T, Layout>& to, const V& value) {
     for (auto& element : to.x) element = typename storage<T>::type(value);
 }
 
-inline float __float_to_tf32(float value) {
-    unsigned raw = kw::bits_as<unsigned>(value);
-    raw += 0x1000;
-    return kw::bits_as<float>(raw & 0xffffe000u);
-}
+inline float __float_to_tf32(float value) { return kw::rounded_tf32(value, kw::Round::AWAY); }
 
 // What a tensor core sees of an element: tf32 fragments hold floats that may not be rounded yet.
-template <typename T> double seen(const typename storage<T>::type& value) {
-    if constexpr (std::is_same_v<T, precision::tf32>)
-        return kw::bits_as<float>(kw::bits_as<unsigned>(value) & 0xffffe000u);
-    else return double(value);
+template <typename T> auto seen(const typename storage<T>::type& value) {
+    if constexpr (std::is_same_v<T, precision::tf32>) return kw::cut_tf32(value);
+    else if constexpr (std::is_same_v<T, double>) return value;
+    else if constexpr (std::is_integral_v<T>) return int(value);
+    else return float(value);
+}
+template <typename D, typename S> D narrowed(S sum, bool is_clamped) {
+    if constexpr (std::is_integral_v<D>) return kw::tensor::whole_sum(sum, is_clamped);
+    else return D(sum);
 }
 
 template <int M, int N, int K, typename T, typename LA, typename LB, typename C, typename D>
@@ -95,6 +96,7 @@ struct product {
     const fragment<matrix_b, M, N, K, T, LB>* b;
     const fragment<accumulator, M, N, K, C>* c;
     fragment<accumulator, M, N, K, D>* d;
+    bool is_clamped;
 
     static KW_UNSEEN void run(kw::Parts parts, unsigned) {
         const auto of = [&](unsigned lane) {
@@ -105,13 +107,22 @@ struct product {
         };
         const auto as = [&](unsigned lane) -> const auto& { return *of(lane)->a; };
         const auto bs = [&](unsigned lane) -> const auto& { return *of(lane)->b; };
+        using Number = decltype(seen<T>({}));
+        using Sum = std::conditional_t<std::is_integral_v<Number>, std::int64_t, Number>;
+        Number a[K], b[K][N];
+        for (unsigned k = 0; k < K; ++k)
+            for (unsigned n = 0; n < N; ++n) b[k][n] = seen<T>(element(bs, k * N + n));
         for (unsigned row = 0; row < M; ++row) {
-            for (unsigned column = 0; column < N; ++column) {
-                const unsigned at = row * N + column;
-                auto sum = double(of(at % 32)->c->x[at / 32]);
-                for (unsigned k = 0; k < K; ++k)
-                    sum += seen<T>(element(as, row * K + k)) * seen<T>(element(bs, k * N + column));
-                of(at % 32)->d->x[at / 32] = static_cast<D>(sum);
+            Sum sums[N];
+            for (unsigned n = 0; n < N; ++n) {
+                const unsigned at = row * N + n;
+                sums[n] = Sum(of(at % 32)->c->x[at / 32]);
+            }
+            for (unsigned k = 0; k < K; ++k) a[k] = seen<T>(element(as, row * K + k));
+            kw::tensor::add_products<N, K>(sums, a, b);
+            for (unsigned n = 0; n < N; ++n) {
+                const unsigned at = row * N + n;
+                of(at % 32)->d->x[at / 32] = narrowed<D>(sums[n], of(at % 32)->is_clamped);
             }
         }
     }
@@ -120,9 +131,9 @@ struct product {
 template <int M, int N, int K, typename T, typename LA, typename LB, typename C, typename D>
 void mma_sync(fragment<accumulator, M, N, K, D>& d, const fragment<matrix_a, M, N, K, T, LA>& a,
               const fragment<matrix_b, M, N, K, T, LB>& b,
-              const fragment<accumulator, M, N, K, C>& c, bool = false, KW_LINE) {
+              const fragment<accumulator, M, N, K, C>& c, bool is_clamped = false, KW_LINE) {
     using P = product<M, N, K, T, LA, LB, C, D>;
-    const P own{&a, &b, &c, &d};
+    const P own{&a, &b, &c, &d, is_clamped};
     kw::rendezvous(0xffffffffu, P::run, {&own, nullptr, sizeof own, 0}, line);
 }
 

@@ -103,9 +103,10 @@ void call_ends() {
     Lines lines(reinterpret_cast<char*>(report.out) + head, std::size_t(report.out[0]) - head);
     for (const auto& [key, race] : report.races)
         lines.add("{\"what\": \"race\", \"first\": {" PLACE "}, \"second\": {" PLACE
-                  "}, \"buffer\": %d, \"is_weak\": %d, \"launch\": %llu, \"threads\": [%u, %u], "
+                  "}, \"buffer\": %d, \"is_weak\": %d, \"is_flight\": %d, \"launch\": %llu, \"threads\": [%u, %u], "
                   "\"blocks\": [%u, %u], \"count\": %llu}\n",
                   PLACE_OF(key.first), PLACE_OF(key.second), key.buffer + 1, int(key.is_weak),
+                  int(key.is_flight),
                   (unsigned long long)(race.launch), race.threads[0], race.threads[1],
                   race.blocks[0], race.blocks[1], (unsigned long long)(race.count));
     for (const auto& [line, one] : report.missing)

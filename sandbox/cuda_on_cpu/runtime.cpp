@@ -3,6 +3,7 @@
 #include "stacks.cpp"
 #include "scheduler.cpp"
 #include "shared.cpp"
+#include "copies.cpp"
 #include "launch.cpp"
 #ifdef KW_ALIGNED
 #include "alignment.cpp"

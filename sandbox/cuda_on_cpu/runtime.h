@@ -13,6 +13,9 @@
 #include "vectors.h"
 #include "block.h"
 #include "shared.h"
+#include "unseen.h"
+#include "spaces.h"
+#include "copies.h"
 #include "launch.h"
 #include "watch.h"
 
@@ -59,6 +62,8 @@ struct Thread {
     unsigned mask = 0;  // of the operation it waits in; the answer of `converged`
     Combine combine = nullptr;
     Part part;
+    std::vector<Copy> copies;  // on their way
+    unsigned groups = 0;       // of copies, committed
 };
 
 struct Warp {
@@ -108,6 +113,9 @@ public:
     unsigned converge(int line);
     void give_way();
     void* fill_slot(unsigned id);
+    void hold_copy(const Copy& copy);
+    void commit_copies();
+    void await_copies(std::size_t left);
     void live_here();  // what runs on each stack
     int line(unsigned rank) const { return threads_[rank].line; }  // where it last waited
 

@@ -59,6 +59,8 @@ void Block::run(std::uint64_t number) {
     first_ = after_ = 0;
     for (unsigned rank : order_) {
         threads_[rank].state = State::FRESH;
+        threads_[rank].copies.clear();
+        threads_[rank].groups = 0;
         queue(threads_[rank]);
     }
     Thread& next = *take();

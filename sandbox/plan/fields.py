@@ -8,7 +8,14 @@ import struct
 from collections.abc import Iterable
 from typing import Any
 
-from ...kernelbench.dtypes import BOOL, DTYPES
+from ...kernelbench.dtypes import (
+    BOOL,
+    DTYPES,
+    FLOAT4_E2M1FN,
+    FLOAT8_E4M3FN,
+    FLOAT8_E5M2,
+    FLOAT8_E8M0FNU,
+)
 from ..front_matter import FrontMatter, Path
 from .declared import BufferPart, DeclaredArgument, Float, Value
 from .dialects import Dialect
@@ -21,14 +28,17 @@ _FLOATS = {"f32": 32, "f64": 64}
 _KERNEL = re.compile(r"(?:::)?[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z_][A-Za-z0-9_]*)*", re.ASCII)
 _TEMPLATE = re.compile(r"\s*<[A-Za-z0-9_:<>, *&().'+-]*>\Z", re.ASCII)
 _KERNEL_CHARACTERS = 200
-_DTYPE = re.compile(r"(?:tl\.)?(?P<name>[a-z0-9]+)\Z", re.ASCII)
-_TRITON_DTYPES = {
-    *(name for name in DTYPES if name != BOOL.name),
-    "int1",
-    "float8e4nv",
-    "float8e5",
+_DTYPE = re.compile(r"(?:tl\.)?(?P<name>[a-z0-9_]+)\Z", re.ASCII)
+_FLOAT8 = {FLOAT8_E4M3FN.name: "float8e4nv", FLOAT8_E5M2.name: "float8e5"}
+_NOT_IN_TRITON = {BOOL.name, FLOAT8_E8M0FNU.name, FLOAT4_E2M1FN.name, *_FLOAT8}
+_TRITON_DTYPES = {*(DTYPES.keys() - _NOT_IN_TRITON), *_FLOAT8.values(), "int1"}
+_OTHER_NAMES = {
+    **{each.triton: each.name for each in DTYPES.values() if each.triton},
+    **_FLOAT8,
+    "fp8e4nv": "float8e4nv",
+    "fp8e5": "float8e5",
 }
-_SHORT_DTYPES = {each.triton: each.name for each in DTYPES.values() if each.triton}
+"""Triton's short names, and torch's."""
 
 
 class Fields:
@@ -165,7 +175,7 @@ class Fields:
 
 
 def _dtype(name: str) -> str:
-    name = _SHORT_DTYPES.get(name, name)
+    name = _OTHER_NAMES.get(name, name)
     return name if name in _TRITON_DTYPES else ""
 
 

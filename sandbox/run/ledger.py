@@ -51,6 +51,8 @@ class Race:
     blocks: tuple[Extent, Extent] = ((0, 0, 0), (0, 0, 0))
     is_weak: bool = False
     """A plain read of what others change by atomics, which may be meant."""
+    is_flight: bool = False
+    """One is an asynchronous copy into shared memory that no wait has brought to its end."""
 
     @property
     def lines(self) -> tuple[int, int]:
@@ -71,6 +73,11 @@ class Race:
             return (
                 f"race on {what}: {first} by block {self.blocks[0]} and {second} by block "
                 f"{self.blocks[1]} of one launch, and no atomic orders them"
+            )
+        if self.is_flight:
+            return (
+                f"race on {what}: {first} and {second}, by threads {one} and {other} of one block: "
+                "an asynchronous copy writes there, and nothing has waited for it"
             )
         return (
             f"race on {what}: {first} and {second}, by threads {one} and {other} of one block, "
@@ -205,7 +212,7 @@ def races(
             for place, rank, number in sides
         )
         buffer = buffers[one["buffer"] - 1] if one["buffer"] else ""
-        key = (*first, *second, buffer, bool(one["is_weak"]))
+        key = (*first, *second, buffer, bool(one["is_weak"]), bool(one["is_flight"]))
         before = sums.get(key)
         count = int(one["count"]) + (before.count if before else 0)
         threads = before.threads if before else (thread, other)
@@ -218,6 +225,7 @@ def races(
             buffer=buffer,
             blocks=blocks,
             is_weak=bool(one["is_weak"]),
+            is_flight=bool(one["is_flight"]),
         )
     return tuple(sums[key] for key in sorted(sums))
 

@@ -53,7 +53,7 @@ _FIGURES = {
     "global": _OF_ACCESSES,
     "shared": _OF_ACCESSES,
     "launch": ("launch", "kernel", "blocks", "counted", "warps", "requests", "longest"),
-    "race": ("count", "buffer", "is_weak", "launch"),
+    "race": ("count", "buffer", "is_weak", "is_flight", "launch"),
     "unset": ("code", "line", "buffer", "count"),
     "missing": ("line", "thread", "lane", "count"),
     "unwritten": ("code", "line", "count"),

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gives Triton's interpreter a `watch.Watch`, and makes it stricter where a device would be.
 
-Masked-off elements of a load without `other` hold garbage, not zeros; `rounding.py` has the
-arithmetic. What the interpreter cannot do is told from what a candidate does wrong.
+Masked-off elements of a load without `other` hold garbage, not zeros; `narrow`, `rounding` and
+`products` have the arithmetic. What the interpreter cannot do is told from what a candidate does
+wrong.
 """
 
 from __future__ import annotations
@@ -12,21 +13,28 @@ from typing import Any
 
 import numpy as np
 
-from . import combining, library, reasons, types_once
-from .rounding import PRECISIONS, round_alike
+from . import combining, library, narrow, reasons, types_once
+from .products import PRECISIONS, multiply_alike
+from .rounding import round_alike
 from .watch import EnoughError, Watch
 
-GARBAGE = {"f": 1.5e30, "i": 0x3BADF00D, "u": 0x3BADF00D, "b": True}
-SMALL_GARBAGE = {"f": 3.0e4, "i": 0x5B, "u": 0x5B, "b": True}
-"""By numpy's kind of type: wrong wherever it is used, and finite, so that a zero takes it away."""
+GARBAGE = {
+    "f": (240.0, 3.0e4, 1.5e30, 1.5e30),
+    "i": (0x5B, 0x5B, 0x3BADF00D, 0x3BADF00D),
+    "u": (0x5B, 0x5B, 0x3BADF00D, 0x3BADF00D),
+    "b": (True,),
+}
+"""By the kind of type and its bytes as a power of two: wrong wherever it is used, and finite, so
+that a zero takes it away."""
 
 
 class LimitError(Exception):
     """The interpreter lacks what a kernel asks for; the kernel may be right."""
 
 
-def open_eyes(watch: Watch) -> None:
-    """Patches the interpreter for good; called before there is any candidate."""
+def open_eyes(watch: Watch, capability: int) -> None:
+    """Patches the interpreter for good, to round as devices of a compute capability (90 is 9.0) do;
+    called before there is any candidate."""
     from triton.runtime import interpreter
 
     types_once.install(interpreter)
@@ -36,10 +44,12 @@ def open_eyes(watch: Watch) -> None:
         shown.options, sanitize_overflow=False, allowed_dot_input_precisions=("ieee", *PRECISIONS)
     )
     builder = type(shown)
+    narrow.learn(interpreter, capability, _refuse_type)
     _order(builder, watch)
     _memory(builder, interpreter, watch)
     _atomics(builder, interpreter, watch)
-    round_alike(builder, interpreter, watch)
+    round_alike(builder, interpreter)
+    multiply_alike(interpreter, watch, capability)
     _numbers(interpreter)
     combining.grow(interpreter)
     _patch_once(interpreter)
@@ -68,6 +78,10 @@ def open_eyes(watch: Watch) -> None:
 
 def _refuse_assembly(*_: Any) -> None:
     raise LimitError("the interpreter has no inline_asm_elementwise")
+
+
+def _refuse_type(name: str) -> None:
+    raise LimitError(f"the interpreter has no {name}: use tl.float8e4nv or tl.float8e5")
 
 
 def _refuse_symbol(symbol: str) -> None:
@@ -156,7 +170,7 @@ def _memory(builder: Any, interpreter: Any, watch: Watch) -> None:
             other = interpreter.TensorHandle(_garbage(ptrs.data.shape, dtype), kind)
         if watch.story.is_told:
             told = None if given is None else given.data
-            instead = watch.story.loads(mask.data, told, dtype.kind)
+            instead = watch.story.loads(mask.data, told, _kind(dtype))
             if instead is not None:
                 held = np.full(ptrs.data.shape, instead, dtype)
                 other = interpreter.TensorHandle(held, kind)
@@ -187,11 +201,17 @@ def _memory(builder: Any, interpreter: Any, watch: Watch) -> None:
 
 def _garbage(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """Large and of both signs, so that neither a sum, a maximum nor a minimum ignores it."""
-    size = GARBAGE[dtype.kind] if dtype.itemsize > 2 else SMALL_GARBAGE[dtype.kind]
-    made = np.full(shape, size, dtype=dtype)
-    if dtype.kind in "if":
-        made.reshape(-1)[1::2] *= -1
+    kind = _kind(dtype)
+    made = np.full(shape, GARBAGE[kind][dtype.itemsize.bit_length() - 1], dtype=dtype)
+    if kind in "if":
+        flat = made.reshape(-1)
+        flat[1::2] = -flat[1::2]
     return made
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    """numpy's letter for it, which calls floats of ml_dtypes something else."""
+    return "f" if narrow.is_float(dtype) else dtype.kind
 
 
 def _atomics(builder: Any, interpreter: Any, watch: Watch) -> None:

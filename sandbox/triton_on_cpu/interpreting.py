@@ -27,14 +27,15 @@ from .interpreter_hooks import LimitError, open_eyes
 from .late_memory import receive_memory
 from .patience import Patience
 from .recording_modes import ALLOCATIONS, FILLS, ZEROED, device_mode, dispatching_class
-from .regions import WORD, Region
+from .regions import Region, read_marks
 from .story import Story
 from .watch import MemoryFault, SpoiledError, TooLongError, Watch
 
 LIMITED, FAULT = 91, 92
 """Exit statuses, which `run/interpreted.py` explains; 90 is the runner's for what was raised."""
 UNWRITTEN = 0x7FE5DEAF
-"""NaN, unlike either that the referee puts into outputs (PATTERNS of verifier/truth/poison.py)."""
+"""NaN, unlike either that the referee puts into outputs (PATTERNS of verifier/truth/poison.py);
+so are the upper halves and bytes of it in narrower types."""
 INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 
 
@@ -135,7 +136,7 @@ class Interpreted:
         self.lasting: list[Region] = []
         """What models have made for themselves."""
         card.show(plan["properties"])
-        open_eyes(self.watch)
+        open_eyes(self.watch, plan["properties"]["capability"])
         warmed.install(plan["facts"])
         self.module: Any = None
 
@@ -299,7 +300,7 @@ class Interpreted:
     def _refresh(self, regions: list[Region]) -> None:
         """Where a story is told, keeps that nobody has written them."""
         for region in regions if self.watch.story.is_told else ():
-            region.fresh = np.ones(-(-region.bytes // WORD) + 1, dtype=bool)
+            region.fresh = np.ones(region.words, dtype=bool)
             if self.watch.story.is_zeroed:
                 ctypes.memset(region.start, 0, region.bytes)
 
@@ -356,13 +357,10 @@ def _read_entry(entry: bytes, plan: dict[str, Any]) -> SlotEntry:
 
 def _sites(tensor: Any, watch: Watch) -> Any:
     """For each element of an output the store that wrote it, 0: none."""
-    import torch
-
     region = watch.at(tensor.data_ptr())
     if region is None or region.sites is None or not tensor.numel():
         return np.zeros(tensor.numel(), np.int32)
-    first = (tensor.data_ptr() - region.start) // WORD
-    return torch.from_numpy(region.sites).as_strided(tensor.shape, tensor.stride(), first).numpy()
+    return read_marks(region, "sites", tensor).amax(-1).numpy()
 
 
 def _tensors(made: dict[str, tuple[Guarded, Any]]) -> dict[str, Any]:
@@ -375,11 +373,7 @@ def _known_elements(tensor: Any, watch: Watch) -> Any:
     region = watch.at(storage.data_ptr())
     if region is None or region.unknown is None or not tensor.numel():
         return None
-    import torch
-
-    words = torch.from_numpy(~region.unknown)
-    first = (tensor.data_ptr() - region.start) // WORD
-    known = words.as_strided(tensor.shape, tensor.stride(), first)
+    known = ~read_marks(region, "unknown", tensor).any(-1)
     return None if bool(known.all()) else known
 
 
@@ -387,9 +381,11 @@ def _stamp_unwritten(result: Any, before: Any) -> Any:
     """The result with NaN where nothing was written, which tells it from what is not judged."""
     import torch
 
-    words = result.contiguous().view(torch.int32)
-    is_old = words == before.contiguous().view(torch.int32)
-    return words.masked_fill(is_old, UNWRITTEN).view(result.dtype)
+    size = min(result.element_size(), 4)
+    whole = getattr(torch, f"int{8 * size}")
+    words = result.contiguous().view(whole)
+    is_old = words == before.contiguous().view(whole)
+    return words.masked_fill(is_old, UNWRITTEN >> 8 * (4 - size)).view(result.dtype)
 
 
 def _value(argument: list[int], buffers: dict[int, list[tuple[Any, Any]]]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 NOBODY, MANY = -1, -2
 WORD = 4
-"""Bytes that share a mark of who touched them last, but for smaller elements."""
+"""Bytes that share a mark of who touched them last, until smaller elements are accessed."""
 
 
 class OutsideError(Exception):
@@ -35,6 +35,24 @@ class Region:
     """For each word the store that wrote it, where a story is told."""
     unknown: Any = None
     """For each word whether programs that were left out may have written it, or what came of it."""
+
+    word: int = WORD
+    """Bytes that share a mark here."""
+
+    @property
+    def words(self) -> int:
+        """How many marks there are of each kind; one more than bytes need, for what sticks out."""
+        return -(-self.bytes // self.word) + 1
+
+    def divide(self, size: int) -> None:
+        """Gives elements of so many bytes marks of their own, which say what was known of all."""
+        if size >= self.word:
+            return
+        times, self.word = self.word // size, size
+        for kind in ("writer", "reader", "fresh", "sites", "unknown"):
+            marks = getattr(self, kind)
+            if marks is not None:
+                setattr(self, kind, np.repeat(marks, times)[: self.words])
 
     @property
     def end(self) -> int:
@@ -92,12 +110,13 @@ class Regions:
             raise OutsideError(self._whereabouts(int(inside.min()) if place < 0 else last, size))
         region = self.all[place]
         region.touched = True
-        if size < WORD or not region.is_writable:
-            # Neighbours share a word: not told apart, so not marked. Nobody writes to inputs.
+        if not region.is_writable:
+            # Nobody writes to inputs.
             return np.zeros(0, np.int64)
-        words = (inside - np.uint64(region.start)).astype(np.int64) // WORD
-        if size > WORD:
-            words = np.concatenate([words + at for at in range(size // WORD)])
+        region.divide(size)
+        words = (inside - np.uint64(region.start)).astype(np.int64) // region.word
+        if size > region.word:
+            words = np.concatenate([words + at for at in range(size // region.word)])
         return words
 
     def _whereabouts(self, address: int, size: int) -> str:
@@ -120,6 +139,19 @@ def marks_of(region: Region, kind: str) -> Any:
     """Who touched each word of a region, made when it is first asked for."""
     marks = getattr(region, kind)
     if marks is None:
-        marks = np.full(-(-region.bytes // WORD) + 1, NOBODY, dtype=np.int32)
+        marks = np.full(region.words, NOBODY, dtype=np.int32)
         setattr(region, kind, marks)
     return marks
+
+
+def read_marks(region: Region, kind: str, tensor: Any) -> Any:
+    """For each element of a tensor in a region the marks of its words, along a last axis."""
+    import torch
+
+    size = tensor.element_size()
+    region.divide(size)
+    each = size // region.word
+    first = (tensor.data_ptr() - region.start) // region.word
+    strides = [each * stride for stride in tensor.stride()]
+    marks = torch.from_numpy(getattr(region, kind))
+    return marks.as_strided((*tensor.shape, each), (*strides, 1), first)

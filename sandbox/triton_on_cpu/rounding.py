@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes Triton's interpreter round as a GPU does where that decides whether an answer is right.
 
-Exponentials are the hardware's approximate ones, atomic sums of float32 flush denormals, and
-products of float32 are split as their `input_precision` says. Everything else is IEEE arithmetic,
-which the hardware has too, or is nearer to it than any gate looks (docs/triton.md).
+Exponentials are the hardware's approximate ones, atomic sums of float32 flush denormals, those of
+16-bit floats do not and round each time. Products of tiles are in `products`, narrow types in
+`narrow`. Everything else is IEEE arithmetic, which the hardware has too, or is nearer to it than
+any gate looks (docs/triton.md).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .watch import Watch
+from .narrow import is_short
 
 Array = np.ndarray[Any, Any]
 
@@ -24,35 +24,10 @@ LOG2_E = np.float32(1.4426950408889634)
 SMALLEST_NORMAL = np.float32(2.0**-126)
 
 
-@dataclass(frozen=True)
-class Split:
-    """How a product of float32 is made of products of narrower numbers."""
-
-    kept_bits: int
-    """Of a part's mantissa."""
-    parts: int
-    products: tuple[tuple[int, int], ...]
-    """Which part of the one operand meets which of the other, the smallest first."""
-
-
-PRODUCTS = 256
-"""Products of two numbers that take as long as an element of a tile that is loaded."""
-SPLITS = {
-    "TF32": Split(10, 1, ((0, 0),)),
-    "TF32x3": Split(10, 2, ((1, 0), (0, 1), (0, 0))),
-    "BF16x3": Split(7, 2, ((1, 0), (0, 1), (0, 0))),
-    "BF16x6": Split(7, 3, ((1, 1), (2, 0), (0, 2), (1, 0), (0, 1), (0, 0))),
-}
-"""By Triton's names of `input_precision`."""
-PRECISIONS = tuple(name.lower() for name in SPLITS)
-"""As kernels write them."""
-
-
-def round_alike(builder: Any, interpreter: Any, watch: Watch) -> None:
+def round_alike(builder: Any, interpreter: Any) -> None:
     """Patches the interpreter's builder for good."""
     _exponentials(builder, interpreter)
     _atomic_sums(builder, interpreter)
-    _products(builder, interpreter, watch)
 
 
 def ex2(x: Array) -> Array:
@@ -97,13 +72,17 @@ def _exponentials(builder: Any, interpreter: Any) -> None:
 
 
 def _atomic_sums(builder: Any, interpreter: Any) -> None:
-    """On global memory they take denormals for zeros and give none (PTX ISA, atom)."""
+    """On global memory those of float32 take denormals for zeros and give none, those of 16-bit
+    floats keep them (PTX ISA, atom: .noftz)."""
     update = builder.create_atomic_rmw
     total = interpreter._ir.ATOMIC_OP.FADD
 
     def create_atomic_rmw(
         self: Any, op: Any, ptr: Any, val: Any, mask: Any, sem: Any, scope: Any
     ) -> Any:
+        if op == total and is_short(val.data.dtype):
+            before = _add_each(interpreter._interpreter, ptr.data, val.data, mask.data)
+            return interpreter.TensorHandle(before, val.dtype)
         if op != total or val.data.dtype != np.float32:
             return update(self, op, ptr, val, mask, sem, scope)
         flushed = interpreter.TensorHandle(_flush(val.data), val.dtype)
@@ -118,56 +97,20 @@ def _atomic_sums(builder: Any, interpreter: Any) -> None:
     builder.create_atomic_rmw = create_atomic_rmw
 
 
+def _add_each(memory: Any, pointers: Array, values: Array, mask: Array) -> Array:
+    """Adds one after the other where pointers are the same; what was there before each."""
+    places, added = pointers.reshape(-1), np.broadcast_to(values, pointers.shape).reshape(-1)
+    before = np.zeros(places.shape, added.dtype)
+    left = np.flatnonzero(np.broadcast_to(mask, pointers.shape))
+    while left.size:
+        _, first = np.unique(places[left], return_index=True)
+        now, whole = left[first], np.ones(first.size, bool)
+        before[now] = memory.load(places[now], whole, before[now], added.dtype)
+        with np.errstate(all="ignore"):
+            memory.store(places[now], before[now] + added[now], whole)
+        left = np.delete(left, first)
+    return before.reshape(pointers.shape)
+
+
 def _flush(x: Array) -> Array:
     return np.asarray(np.where(np.abs(x) < SMALLEST_NORMAL, np.copysign(np.float32(0), x), x))
-
-
-def _products(builder: Any, interpreter: Any, watch: Watch) -> None:
-    dot = builder.create_dot
-    kinds = interpreter._ir.INPUT_PRECISION
-    splits = {getattr(kinds, name): split for name, split in SPLITS.items() if hasattr(kinds, name)}
-
-    def create_dot(self: Any, a: Any, b: Any, d: Any, input_precision: Any, imprecise: Any) -> Any:
-        watch.step(d.data.size * a.data.shape[-1] // PRODUCTS)
-        split = splits.get(input_precision)
-        if watch.story.is_told:
-            watch.story.multiplies(str(input_precision).rpartition(".")[2] if split else "")
-            split = None if watch.story.is_exact else split
-        if split is None or a.data.dtype != np.float32 or b.data.dtype != np.float32:
-            return dot(self, a, b, d, input_precision, imprecise)
-        left, right = (
-            [interpreter.TensorHandle(part, operand.dtype) for part in parts(operand.data, split)]
-            for operand in (a, b)
-        )
-        total = np.zeros(d.data.shape, np.float32)
-        for one, other in split.products:
-            if one == other == 0:
-                # What is not finite makes NaN of all small products, which Triton leaves out.
-                total = np.where(np.isnan(total), np.float32(0), total)
-            so_far = interpreter.TensorHandle(total, d.dtype)
-            total = dot(self, left[one], right[other], so_far, kinds.IEEE, imprecise).data
-        return interpreter.TensorHandle(total + d.data, d.dtype)
-
-    builder.create_dot = create_dot
-
-
-def parts(x: Array, split: Split) -> list[Array]:
-    """The narrow numbers whose sum stands for x, the largest first."""
-    found: list[Array] = []
-    left = x
-    with np.errstate(all="ignore"):
-        for _ in range(split.parts):
-            part = _round(left, split.kept_bits)
-            found.append(part)
-            left = np.asarray(left - part, np.float32)
-    return found
-
-
-def _round(x: Array, kept_bits: int) -> Array:
-    """To the nearest number with so short a mantissa, ties to even."""
-    dropped = 23 - kept_bits
-    bits = np.ascontiguousarray(x).view(np.uint32).astype(np.uint64)
-    half = (1 << (dropped - 1)) - 1
-    kept = (bits + half + ((bits >> dropped) & 1)) & (0xFFFFFFFF << dropped & 0xFFFFFFFF)
-    rounded = kept.astype(np.uint32).view(np.float32)
-    return np.asarray(np.where(np.isfinite(x), rounded, x).reshape(x.shape))

@@ -20,7 +20,7 @@ import numpy as np
 
 from .footprints import Footprints
 from .patience import CallCoverage, Patience
-from .regions import MANY, NOBODY, WORD, OutsideError, Region, Regions, marks_of
+from .regions import MANY, NOBODY, OutsideError, Region, Regions, marks_of
 from .story import Story
 
 HEAD = 64
@@ -135,8 +135,11 @@ class Watch:
         """Host code has set this memory."""
         region = self.at(address)
         if region is not None and region.fresh is not None:
-            first = (address - region.start) // WORD
-            region.fresh[first : first + -(-size // WORD)] = False
+            offset = address - region.start
+            while (offset | size) % region.word:
+                region.divide(region.word // 2)
+            first = offset // region.word
+            region.fresh[first : first + size // region.word] = False
 
     def launch(self, grid: tuple[int, int, int]) -> None:
         """A grid begins: nobody has touched anything yet."""
@@ -196,7 +199,7 @@ class Watch:
             if not is_output and (region.writer is None or (region.writer == NOBODY).all()):
                 continue
             silent = marks_of(region, "writer") == NOBODY
-            theirs = self._prints.left_out(region.start, silent.size, WORD)
+            theirs = self._prints.left_out(region.start, silent.size, region.word)
             if region.touched and theirs is not None:
                 # What is nobody's has not been written: it is judged as it is.
                 silent &= theirs
@@ -308,7 +311,6 @@ class Watch:
             self._note_write(region, words)
             if region.unknown is not None:
                 region.unknown[words] = False
-            self._has_met |= size < WORD
 
     def exchange(self, pointers: Any, mask: Any, size: int, *, orders: bool) -> None:
         """Checks an atomic operation before it is made.
@@ -338,7 +340,7 @@ class Watch:
         if not self.story.is_told:
             return
         if region.sites is None:
-            region.sites = np.zeros(-(-region.bytes // WORD) + 1, dtype=np.int32)
+            region.sites = np.zeros(region.words, dtype=np.int32)
         region.sites[words] = self.story.site(self)
         if region.fresh is not None:
             region.fresh[words] = False

@@ -23,7 +23,6 @@ from kernelwright.kernelbench.sizes import (
     BEYOND_16_BITS,
     LANES,
     MOST_OF_ALL,
-    MOST_OF_TWO,
     Range,
     draw_sizes,
     is_middling,
@@ -33,12 +32,14 @@ from kernelwright.kernelbench.tried import (
     LEAST_MIDDLING,
     MOST_BROAD,
     MOST_MIDDLING,
+    MOST_OF_TWO,
     RESIDUES,
+    WHOLE,
     Odd,
     Tried,
 )
 
-SHAPES = 232
+SHAPES = 272
 EDGES = tuple(itertools.product(POWERS, OFFSETS))
 AXES = [("N",), ("M", "N"), ("M", "N", "K")]
 
@@ -59,7 +60,7 @@ def test_every_axis_has_every_remainder_and_every_scale(names: tuple[str, ...], 
             shape[name] for shape in shapes if is_telling(dict.fromkeys(names, Range()), shape)
         ]
         assert {length % RESIDUES for length in telling} == set(range(RESIDUES))
-        assert len({length % 16 for length in (shape[name] for shape in shapes[:48])}) >= 15
+        assert len({length % 16 for length in (shape[name] for shape in shapes[:56])}) >= 15
         assert {1, 300} <= lengths
         for least, most in ((2, 31), (65, 1023), (1024, 8191), (20_000, BEYOND_16_BITS - 1)):
             assert any(least <= length <= most for length in lengths)
@@ -109,15 +110,43 @@ def test_each_pair_of_axes_is_broad_in_turn_and_square_now_and_then(names: tuple
         assert len({s[pair[0]] % LANES for s in long}) >= LANES - 2
 
 
+@pytest.mark.parametrize("names", [*AXES[1:], ("M", "N", "K", "H")])
+@pytest.mark.parametrize("seed", range(5))
+def test_some_are_powers_of_two_along_every_axis(names: tuple[str, ...], seed: int) -> None:
+    tried, odd, most = Tried(seed), Odd(), dict.fromkeys(names, BEYOND_16_BITS)
+    steps = MOST_OF_ALL if len(names) < 4 else None
+    shapes = [tried.next_whole(most, odd, steps) for _ in range(len(WHOLE) * len(names))]
+    assert not any(length & (length - 1) for shape in shapes for length in shape.values())
+    for name in names:
+        assert {shape[name] for shape in shapes} >= {1 << power for power in WHOLE}
+    vectors = [shape for shape in shapes if min(shape.values()) >= 16]
+    assert len(vectors) >= len(shapes) // 3
+    assert sum(len(set(shape.values())) > 1 for shape in vectors) >= len(vectors) * 0.8
+
+
+@pytest.mark.parametrize("names", AXES[1:])
+def test_each_axis_is_1_beside_each_long_one_with_every_remainder_modulo_8(
+    names: tuple[str, ...],
+) -> None:
+    tried, rng, odd = Tried(), np.random.default_rng(4), Odd()
+    most = dict.fromkeys(names, BEYOND_16_BITS)
+    pairs = list(itertools.permutations(names, 2))
+    shapes = [tried.next_thin(most, rng, odd) for _ in range(LANES * len(pairs))]
+    for thin, long in pairs:
+        lengths = [s[long] for s in shapes if s[thin] == 1 and s[long] > 100]
+        assert {length % LANES for length in lengths} == set(range(LANES))
+        assert len({length.bit_length() for length in lengths}) >= 3
+
+
 @pytest.mark.parametrize("most", [700, 3969])
 def test_a_short_axis_has_edges_that_it_can_have(most: int) -> None:
     sizes = draw_sizes({"M": Range(most=most)}, {"M": 300}, np.random.default_rng(1))
     lengths = [shape["M"] for shape in itertools.islice(sizes, SHAPES)]
     assert max(lengths) <= most
-    # Six of each 29 shapes are at an edge, and the end of the axis is none.
+    # Six of each 34 shapes are at an edge, and the end of the axis is none.
     assert lengths.count(most) <= SHAPES // 20
     behind = [length for length in lengths if length > 127 and (length + 1) % 128 <= 1 + LAST_PIECE]
-    assert len(behind) >= SHAPES // 6
+    assert len(behind) >= SHAPES // 7
 
 
 @pytest.mark.parametrize("names", AXES[1:])
@@ -150,8 +179,8 @@ def test_some_are_beyond_128_in_every_axis_with_every_remainder_modulo_32(
 def test_seeds_draw_different_sizes_and_one_seed_the_same() -> None:
     assert drawn(("M", "N"), 1) == drawn(("M", "N"), 1)
     first, second = ({tuple(s.values()) for s in drawn(("M", "N"), seed)} for seed in (1, 2))
-    # A few are (1, something short).
-    assert len(first & second) < 10
+    # A few are (1, something short), and there are not many powers of two.
+    assert len([one for one in first & second if any(n & (n - 1) for n in one)]) < 15
 
 
 def test_a_range_is_kept_and_a_choice_is_one_of_its_values() -> None:

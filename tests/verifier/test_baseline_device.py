@@ -23,10 +23,14 @@ def test_baselines_compute_as_exactly_as_candidates_must() -> None:
         set_float32_matmul_precision=said.append,
         backends=SimpleNamespace(cuda=SimpleNamespace(matmul=matmul), cudnn=cudnn),
     )
-    device._demand_exactness(torch)
+    device._demand_exactness(torch, "fp32-sums")
     assert said == ["highest"]
     assert not any(vars(matmul).values())
     assert not cudnn.allow_tf32
+    device._demand_exactness(torch, "tf32")
+    assert said == ["highest", "high"]
+    assert (matmul.allow_tf32, cudnn.allow_tf32) == (True, True)
+    assert not matmul.allow_fp16_reduced_precision_reduction
 
 
 class SimulatedDevice:

@@ -13,7 +13,7 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import FLUSHED, Expected, Family
-from kernelwright.sandbox.triton_on_cpu import rounding
+from kernelwright.sandbox.triton_on_cpu import products, rounding
 from kernelwright.tests.court import Court
 from kernelwright.traces.records import Check, Status, Verdict
 from kernelwright.verifier.truth import gates
@@ -85,8 +85,8 @@ def worst(name: str) -> float:
     """The largest relative error of a product of two numbers under a split, in u."""
     rng = np.random.default_rng(3)
     a, b = (rng.uniform(1, 2, 20_000).astype(np.float32) for _ in range(2))
-    split = rounding.SPLITS[name]
-    left, right = (rounding.parts(x, split) for x in (a, b))
+    split = products.SPLITS[name]
+    left, right = (products.parts(x, split) for x in (a, b))
     made = sum(
         left[one].astype(np.float64) * right[other].astype(np.float64)
         for one, other in split.products

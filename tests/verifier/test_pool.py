@@ -57,8 +57,8 @@ def test_noise_is_small_beside_a_value_and_large_beside_a_gate() -> None:
         for first in range(len(pool.held["x"]) - rows + 1)
     ]
     nearest = min(changes, key=np.median)
-    assert nearest.max() < 2.0 ** (NOISE_BITS - 23)
-    assert np.median(nearest) > 2.0 ** (NOISE_BITS - 23 - 3)
+    assert nearest.max() < 2.0 ** (NOISE_BITS["float32"] - 23)
+    assert np.median(nearest) > 2.0 ** (NOISE_BITS["float32"] - 23 - 3)
 
 
 def test_an_answer_to_the_call_before_is_wrong() -> None:

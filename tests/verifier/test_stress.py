@@ -79,6 +79,30 @@ static void mix(uint64_t& mark, const float* at, long count) {{
     assert verdict.reasons[0].startswith("determinism under load: repeat 8 with")
 
 
+def test_a_kernel_that_is_wrong_in_one_of_many_calls_in_a_row_is_incorrect(court):
+    """As a rare race is: on the same data, and behind more calls than any other check makes."""
+    source = f"""
+static const float* last;
+static float begin;
+static int same;
+{SIGNATURE} {{
+    same = B == last && B[0] == begin ? same + 1 : 0;
+    last = B;
+    begin = B[0];
+    #pragma omp parallel for
+    for (int i = 0; i < M; ++i)
+        for (int n = 0; n < N; ++n) {{
+            float sum = same % 67 == 66 ? 1.0f : 0.0f;
+            for (int p = indptr[i]; p < indptr[i + 1]; ++p)
+                sum += values[p] * B[(long)indices[p] * N + n];
+            C[(long)i * N + n] = sum;
+        }}
+}}"""
+    verdict = court.judge(source, protocol=Depth.FULL)
+    assert verdict.status is Status.INCORRECT, verdict.reasons
+    assert verdict.reasons[0].startswith(f"{stress.IN_A_ROW}: repeat ")
+
+
 @pytest.mark.slow
 def test_answers_that_differ_within_the_gates_are_told(court):
     """Every other call sums from the end: right, and not the same in the last bits."""

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...kernelbench import torch_calls
+from ...kernelbench.precision import TF32
 from ...kernelbench.problem import BaselineCall, Prepared
 
 LEAST_FLUSH = 256 << 20
@@ -38,7 +39,7 @@ those below the last place. Three in TF32 do not, and strict-fp32 refuses them."
 class TorchDevice:
     """One device of torch: `cuda`, or `cpu` where only the copying is to be tried."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, policy: str) -> None:
         """Raises RuntimeError where torch cannot use it."""
         import torch
 
@@ -53,7 +54,7 @@ class TorchDevice:
         self._flush: Any = None
         self._covers: dict[Prepared, int] = {}
         """Flushes that a thunk's launches need."""
-        _demand_exactness(torch)
+        _demand_exactness(torch, policy)
         torch.set_default_device(name)
         torch_calls.place_with(self._mirror)
 
@@ -181,11 +182,12 @@ class TorchDevice:
             self._torch.cuda.synchronize()
 
 
-def _demand_exactness(torch: Any) -> None:
-    """Products in float32, and sums of halves in float32, as candidates are held to."""
-    torch.set_float32_matmul_precision("highest")
-    torch.backends.cuda.matmul.allow_tf32 = False
-    torch.backends.cudnn.allow_tf32 = False
+def _demand_exactness(torch: Any, policy: str) -> None:
+    """Products as the policy has them, and sums of halves in float32, as candidates are held to."""
+    is_allowed = policy == TF32
+    torch.set_float32_matmul_precision("high" if is_allowed else "highest")
+    torch.backends.cuda.matmul.allow_tf32 = is_allowed
+    torch.backends.cudnn.allow_tf32 = is_allowed
     torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
     torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
 

@@ -96,8 +96,7 @@ def _ratio_of(
                 ratio = ratio if check.passed else max(ratio, 1.0)
                 if ratio >= worst:
                     worst, where = ratio, f"{check.name}, inputs: {family}"
-    u_acc = problem.precision.u_acc
-    is_narrow = any(problem.precision_of(t.name).u_out > u_acc for t in problem.outputs)
+    is_narrow = any(problem.precision_of(t.name).is_narrow for t in problem.outputs)
     limit = ROUNDED if is_narrow else HEADROOM
     return Check(
         name="right implementations have headroom",

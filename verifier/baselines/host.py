@@ -84,7 +84,8 @@ class _Host:
         self.looks = memoryview(mmap.mmap(looks, mmap.PAGESIZE)).cast("I")
         keep_compiled_in(Path(request["compiled"]))
         try:
-            self.device = TorchDevice(self.place) if self.place else None
+            policy = self.problem.precision.policy
+            self.device = TorchDevice(self.place, policy) if self.place else None
         except (RuntimeError, ImportError) as error:
             return {"ok": False, "why": str(error)[:300]}
         return {"ok": True}

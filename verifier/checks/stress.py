@@ -39,6 +39,14 @@ IN_A_ROW_S = {Depth.FULL: 0.5, Depth.CONFIRM: 0.15, Depth.RECORD: 4.0}
 """For the calls of the smallest workload that are made one after the other."""
 EXCHANGES = 8
 """In so many parts at least, whose last answers are looked at."""
+SEEN = 0.4
+"""The share of that time in which every answer is looked at: what is wrong now and then, as a rare
+race, is in few of the last ones."""
+LEAST_SEEN, LONGER = 100, 3
+"""So many of them at least, unless that takes so many times as long: for slow kernels, and on a
+machine that is busy with something else."""
+MOST_KEPT = 64
+"""Answers that are not as the first one; where there are so many, most are not."""
 GROWTH = 8
 """A part has at most so many times the calls of the one before: how long one takes is not known."""
 LOAD_S = 60.0
@@ -141,12 +149,18 @@ class _Repeats:
             self._make(1, PATIENCE)
 
     def make_in_a_row(self, budget_s: float) -> None:
-        """As many calls as there is time for, of which few answers are seen. Raises RunFault."""
-        start, times = time.monotonic(), 1
-        while (spent := time.monotonic() - start) < budget_s:
+        """As many calls as there is time for; few are looked at, then each. Raises RunFault."""
+        start, times, unseen_s = time.monotonic(), 1, budget_s * (1 - SEEN)
+        while (spent := time.monotonic() - start) < unseen_s:
             self._make(times)
             took = time.monotonic() - start - spent
-            times = max(1, int(times * min(GROWTH, budget_s / EXCHANGES / took)))
+            times = max(1, int(times * min(GROWTH, unseen_s / EXCHANGES / took)))
+        enough = self._made + LEAST_SEEN
+        while len(self._kept) < MOST_KEPT:
+            spent = time.monotonic() - start
+            if spent > budget_s and (self._made >= enough or spent > LONGER * budget_s):
+                return
+            self._make(1)
 
     def _make(self, times: int, patience: float = 1.0) -> None:
         answer = self._side.repeat(

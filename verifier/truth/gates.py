@@ -32,6 +32,10 @@ UNDERFLOW = 4 * 2.0**-126
 normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
 that is clamped there, is a large share of their size and still nothing; G1 holds each of them."""
 
+NEAR_TIES = 1 + 2.0**-5
+"""Of the RMS error that rounding the truth makes: near a tie an honest answer may be rounded the
+other way, which is hardly further."""
+
 ONE_SIDED = (Family.SORTED, Family.ALTERNATING)
 """Terms of one sign may come one after the other, in the order in which an honest kernel adds."""
 
@@ -70,6 +74,8 @@ class _Sums:
     terms: float = 1.0
     underflow: float = 0.0
     """What may be off whatever the size of the answer."""
+    rounding: float = 0.0
+    """The error of the truth itself, rounded once to a narrow type."""
 
     def add(self, other: _Sums) -> None:
         self.error += other.error
@@ -78,6 +84,7 @@ class _Sums:
         self.count += other.count
         self.terms = max(self.terms, other.terms)
         self.underflow = max(self.underflow, other.underflow)
+        self.rounding += other.rounding
 
     @property
     def nrmse(self) -> float:
@@ -85,12 +92,14 @@ class _Sums:
 
         The second keeps the gate fair where terms cancel: there the answer itself is noise.
         """
-        count = max(self.count, 1)
-        rms_error = math.sqrt(self.error / count) - UNDERFLOW - self.underflow
-        rms_size = math.sqrt(max(self.reference, self.walk) / count)
+        rms_error = math.sqrt(self.error / max(self.count, 1)) - UNDERFLOW - self.underflow
         if rms_error <= 0.0:
             return 0.0
-        return rms_error / rms_size if rms_size > 0.0 else float("inf")
+        return rms_error / self._size if self._size > 0.0 else float("inf")
+
+    @property
+    def _size(self) -> float:
+        return math.sqrt(max(self.reference, self.walk) / max(self.count, 1))
 
     def limit(self, precision: Precision, family: Family) -> float:
         """Never below what a long sum may be wrong by on the average, thrice over.
@@ -98,7 +107,9 @@ class _Sums:
         Neighbours among sorted terms are nearly equal and round alike, so that it may be more.
         """
         factor = SUM_FACTOR if family is Family.SORTED else 2
-        return max(precision.nrmse, factor * precision.u_acc * math.sqrt(self.terms))
+        exact = max(precision.nrmse, factor * precision.u_acc * math.sqrt(self.terms))
+        rounded = NEAR_TIES * math.sqrt(self.rounding / max(self.count, 1))
+        return exact + (rounded / self._size if self._size > 0.0 else 0.0)
 
 
 @dataclass
@@ -344,7 +355,7 @@ def _measure(
     survey.scaled.see(ratios, block)
     if family is Family.PROBE:
         allowed = precision.probe * np.maximum(size, s) + slack
-        if precision.u_out > precision.u_acc:
+        if precision.is_narrow:
             allowed += (precision.roundings * precision.u_out) * size
         survey.probe.see(error / allowed, block)
     # As far as partial sums go: where signs are drawn at random with the square root of the terms,
@@ -352,6 +363,7 @@ def _measure(
     # the whole, before the rest takes it back.
     walk = s / 2 if family in ONE_SIDED else s / np.sqrt(terms)
     sums = _Sums(
+        rounding=_squares(precision.lose_by_rounding(size)) if precision.is_narrow else 0.0,
         error=_squares(error),
         reference=_squares(size),
         walk=_squares(walk) * (r.size / walk.size),

@@ -24,7 +24,7 @@ from .asked_sizes import AskedSizes
 
 LEAST_TRIALS = 30
 """Of a VERIFIED verdict (verification.md §3.5)."""
-SHAPES = {Depth.SCREEN: 16, Depth.FULL: 232, Depth.CONFIRM: 232, Depth.RECORD: 464}
+SHAPES = {Depth.SCREEN: 16, Depth.FULL: 272, Depth.CONFIRM: 272, Depth.RECORD: 544}
 """Hidden shapes: a screening sees each scale once, a verification every remainder modulo 64
 of each axis twice or more, and modulo 8 of long ones. Most take four milliseconds."""
 OFTEN = 3

@@ -138,6 +138,8 @@ RECIPES = (
         constraints=(),
         default=DEFAULT,
         plan=_plan_naive,
+        element="float",
+        header="",
     ),
     cuda_recipe(
         "gemm",

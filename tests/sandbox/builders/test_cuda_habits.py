@@ -151,7 +151,10 @@ y[i] = Sum(room).Sum(x[i]);""",
 @pytest.mark.parametrize(
     ("statements", "words"),
     [
-        ('asm volatile("ld.global.nc.f32 %0, [%1];" : "=f"(y[i]) : "l"(x + i));', "inline PTX"),
+        (
+            'asm volatile("discard.global.L2 [%0], 128;" :: "l"(x));',
+            "inline PTX: discard.global.L2",
+        ),
         ("cooperative_groups::this_grid().sync();", "let the plan launch the rest"),
     ],
 )

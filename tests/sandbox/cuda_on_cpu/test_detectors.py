@@ -223,12 +223,12 @@ def test_atomics_race_with_plain_accesses_only(machine: Machine) -> None:
 
 
 FOREIGN = {
-    'asm volatile("");': "line 2: inline PTX",
+    'asm volatile("wgmma.fence.sync.aligned;");': "line 2: inline PTX: wgmma.fence.sync.aligned",
     "k<<<1, 1>>>(n, x, y);": "line 2: a launch from the device",
     "cuda::barrier<1> b;": "line 2: libcu++",
     "cooperative_groups::this_grid().sync();": "line 2: cooperation between blocks",
     "tex2D<float>(0, 0, 0);": "line 2: textures",
-    "__nv_fp8_e4m3 v;": "line 2: fp8",
+    "__nv_fp6_e3m2 v;": "line 2: fp6",
     "cudaDeviceSynchronize();": "line 2: the CUDA runtime's functions",
     "y[0] = no_such_function(1);": "g++ does not take line 2:",
     "__shared__ float (*p)[3];": "line 2: a __shared__ declaration",

@@ -353,6 +353,7 @@ RACE = {
     "launch": 0,
     "buffer": 0,
     "is_weak": 0,
+    "is_flight": 0,
     "count": 1,
 }
 

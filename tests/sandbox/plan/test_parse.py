@@ -41,6 +41,25 @@ def test_a_triton_plan(spmm: Bench) -> None:
     assert constants["WIDE"] is True
 
 
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("tl.float16", "float16"),
+        ("bf16", "bfloat16"),
+        ("tl.float8e4nv", "float8e4nv"),
+        ("fp8e5", "float8e5"),
+        ("float8_e4m3fn", "float8e4nv"),
+        ("float8_e5m2", "float8e5"),
+        ("tl.uint8", "uint8"),
+        ("int16", "int16"),
+    ],
+)
+def test_a_narrow_type_is_a_constant_by_every_name(written: str, name: str, spmm: Bench) -> None:
+    """Under the one that Triton's language has."""
+    source = TRITON.replace("tl.float32", written)
+    assert spmm.plan(source, "triton").launches[0].constants["TYPE"] == Dtype(name)
+
+
 @pytest.mark.parametrize("head", ["def run(x, y):\n    pass\n", "class ModelNew:\n    pass\n"])
 def test_a_triton_file_may_leave_the_launches_to_its_host_code(head: str, spmm: Bench) -> None:
     assert spmm.plan(head, "triton").launches == ()

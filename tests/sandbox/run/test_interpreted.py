@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Structure
-from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.tests.interpreting import Ran, interpreted
 from kernelwright.traces.records import Status
@@ -43,14 +41,6 @@ def run(M, N, x, y):
     softmax[(M,)](x, y, N, BLOCK=triton.next_power_of_2(N), num_warps=4)
 """
 )
-
-
-@pytest.fixture(scope="module")
-def jail() -> Jail:
-    try:
-        return choose("auto")
-    except PrerequisiteError as error:
-        pytest.skip(f"no jail works here: {error}")
 
 
 def run(source: str, jail: Jail, *, calls: int = 3, steps: int = 12_000) -> Ran:

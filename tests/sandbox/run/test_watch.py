@@ -222,9 +222,13 @@ def test_patience_with_one_program_ends() -> None:
 MANY_WORDS = 10 * WORDS
 
 
-def sampled(made: Watch, count: int) -> list[int]:
-    """Runs programs that read and then write a word each until the rest is left out."""
-    made.add(Region("z", 3 * BASE, 4 * MANY_WORDS, is_writable=True))
+def elements(*places: int, size: int, base: int = 2 * BASE) -> np.ndarray:
+    return np.array([base + size * place for place in places], dtype=np.uint64)
+
+
+def sampled(made: Watch, count: int, size: int = 4) -> list[int]:
+    """Runs programs that read a word and then write an element each until the rest is left out."""
+    made.add(Region("z", 3 * BASE, size * MANY_WORDS, is_writable=True))
     made.given = [3 * BASE]
     made.launch((count, 1, 1))
     ran = []
@@ -234,7 +238,7 @@ def sampled(made: Watch, count: int) -> list[int]:
         except EnoughError:
             break
         read(made, 0, base=BASE)
-        made.write(at(ran[-1], base=3 * BASE), everything(at(0)), 4)
+        made.write(elements(ran[-1], size=size, base=3 * BASE), everything(at(0)), size)
     made.leave()
     return ran
 
@@ -326,3 +330,53 @@ def test_an_output_that_no_program_of_the_sample_writes_is_unknown() -> None:
     assert region.unknown.all()
     assert read_only is not None
     assert read_only.unknown is None
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_narrow_elements_have_marks_of_their_own(size: int) -> None:
+    """Neighbours in one word are no race; the same element is, whoever has used the word before."""
+    made = watch()
+    both(made)
+    write(made, 0)
+    pointers = elements(8, size=size)
+    made.write(pointers, everything(pointers), size)
+    made.turn(1, 0, 0)
+    beside = elements(9, size=size)
+    made.write(beside, everything(beside), size)
+    made.read(beside, everything(beside), size)
+    with pytest.raises(MemoryFault, match="in no order"):
+        made.write(pointers, everything(pointers), size)
+    last = elements(4 // size - 1, size=size)
+    with pytest.raises(MemoryFault, match="in no order"):
+        made.read(last, everything(last), size)
+    with pytest.raises(MemoryFault, match="in no order"):
+        # As a whole word of which another program wrote a part.
+        write(made, 8 * size // 4)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_what_narrow_programs_leave_out_is_known_by_element(size: int) -> None:
+    made = watch(sample=60)
+    ran = sampled(made, MANY_WORDS, size)
+    region = made.at(3 * BASE)
+    assert region is not None
+    assert 0 < len(ran) < MANY_WORDS
+    assert set(np.flatnonzero(~region.unknown[:MANY_WORDS])) == set(ran)
+
+
+def test_what_was_known_of_a_word_is_known_of_its_halves() -> None:
+    region = Region("y", BASE, 10, is_writable=True)
+    region.fresh = np.array([True, False, True, True])
+    region.divide(2)
+    assert region.fresh.tolist() == [True, True, False, False, True, True]
+    region.divide(4)
+    assert region.word == 2
+
+
+def test_host_code_sets_parts_of_words() -> None:
+    made = watch()
+    region = made.at(2 * BASE)
+    assert region is not None
+    region.fresh = np.ones(region.words, dtype=bool)
+    made.mark_written(2 * BASE + 6, 4)
+    assert np.flatnonzero(~region.fresh).tolist() == [3, 4]
