@@ -249,7 +249,7 @@ def _survey(
     for block in blocks(value.shape):
         if not (part := got[block]).size:
             continue
-        usable = _places(survey, part, value[block], block, poison)
+        usable = _places(survey, part, value[block], block, poison, precision)
         if is_exact:
             _survey_exact(survey, part, value[block], block)
             continue
@@ -275,7 +275,12 @@ def _part(array: np.ndarray, block: Block) -> np.ndarray:
 
 
 def _places(
-    survey: _Survey, part: np.ndarray, value: np.ndarray, block: Block, poison: int | None
+    survey: _Survey,
+    part: np.ndarray,
+    value: np.ndarray,
+    block: Block,
+    poison: int | None,
+    precision: Precision,
 ) -> np.ndarray | None:
     """Looks at poison and at NaN and Inf; gives the mask of comparable elements, None for all."""
     if poison is not None:
@@ -290,7 +295,10 @@ def _places(
     if largest <= dtype.largest and bool(np.isfinite(part).all()):
         return None
     want = value.astype(part.dtype)
-    want = np.where(_is_at_end(value, dtype), part, want)
+    is_free = _is_at_end(value, dtype)
+    if precision.is_split:
+        is_free |= np.isinf(value) & np.isnan(part)
+    want = np.where(is_free, part, want)
     wrong = (np.isnan(part) != np.isnan(want)) | (np.isinf(part) != np.isinf(want))
     wrong |= np.isinf(part) & np.isinf(want) & (np.signbit(part) != np.signbit(want))
     if wrong.any():
@@ -329,30 +337,30 @@ def _measure(
 ) -> None:
     size = np.abs(r)
     error = np.abs(np.subtract(y, r, out=y), out=y)
-    slack = precision.underflow * terms + precision.step
-    absolute = precision.underflow * terms
+    slack = absolute = precision.underflow * terms
     if r.ndim > 1:
         # The only absolute term: one rounding of the row's RMS. A vector has rows of one element.
         rows = np.sqrt(np.einsum("...i,...i->...", r, r) / r.shape[-1])
         absolute = absolute + precision.u_acc * rows[..., None]
-    limit = precision.limit(size, s, terms)
+    limit = precision.limit_before_rounding(size, s, terms)
     limit += absolute
-    ratios = error / limit
+    beyond = precision.take_off_rounding(error, size, limit)
+    ratios = beyond / limit
     if not (limit.max() < np.inf):
         # An infinite limit would let anything pass.
         ratios[~(limit < np.inf)] = np.nan
     survey.scaled.see(ratios, block)
     if family is Family.PROBE:
         allowed = precision.probe * np.maximum(size, s) + slack
-        if precision.u_out > precision.u_acc:
-            allowed += (precision.roundings * precision.u_out) * size
-        survey.probe.see(error / allowed, block)
+        if precision.step:
+            allowed += precision.roundings * precision.u_out * size
+        survey.probe.see(precision.take_off_rounding(error, size, allowed) / allowed, block)
     # As far as partial sums go: where signs are drawn at random with the square root of the terms,
     # where terms are sorted, or alternate and are added in lanes of one sign each, up to half of
     # the whole, before the rest takes it back.
     walk = s / 2 if family in ONE_SIDED else s / np.sqrt(terms)
     sums = _Sums(
-        error=_squares(error),
+        error=_squares(beyond),
         reference=_squares(size),
         walk=_squares(walk) * (r.size / walk.size),
         count=r.size,
