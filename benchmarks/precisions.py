@@ -128,13 +128,15 @@ def table(found: list[Found], kind: str) -> Iterator[str]:
             )
 
 
-def page(found: list[Found]) -> list[str]:
+def page(found: list[Found], policies: list[str]) -> list[str]:
     """The page."""
+    parts = ["python benchmarks/precisions.py", *policies] if policies else ["make precisions"]
+    command = " ".join(parts)
     right = sum(each.is_as_expected for each in found)
     return [
         "# What a precision policy allows",
         "",
-        f"Made by `make precisions` on {datetime.date.today().isoformat()}: {len(found)} kernels "
+        f"Made by `{command}` on {datetime.date.today().isoformat()}: {len(found)} kernels "
         f"of `tests/precisions/table.toml`, {right} of which got the status of their row. Each was "
         "screened on its problem's tiny workload and the hidden shapes; a cheat that passed there "
         "had a whole evaluation (`full`) as well.",
@@ -168,7 +170,7 @@ def main() -> int:
     wanted = [k for k in kernels if not asked.policies or k["policy"] in asked.policies]
     order = list(dict.fromkeys(kernel["file"] for kernel in kernels))
     found = sorted(judge_all(wanted), key=lambda each: order.index(each.kernel["file"]))
-    lines = page(found)
+    lines = page(found, asked.policies)
     out = asked.out or (None if asked.policies else Path("docs/results/precisions.md"))
     if out:
         out.write_text("\n".join(lines) + "\n")
