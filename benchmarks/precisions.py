@@ -23,14 +23,11 @@ from machine import machine
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.policies import POLICIES
 from kernelwright.traces.records import Depth, Status, Verdict
-from kernelwright.verifier.baselines.headroom import HEADROOM
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.truth import gates
 
 HERE = Path(__file__).resolve().parent.parent / "tests" / "precisions"
 Kernel = dict[str, str]
-GATES = (gates.SCALED, gates.NRMSE, gates.PROBE)
 
 
 @dataclass(frozen=True)
@@ -48,18 +45,6 @@ class Found:
         if self.kernel["status"] == Status.SCREENED:
             return status.is_pass
         return status == self.kernel["status"]
-
-    @property
-    def headroom(self) -> str:
-        """The largest share of a gate's limit, beside the last rounding."""
-        shares = [c.figure / c.limit for c in self.verdict.checks if _is_gate(c) and c.limit]
-        return f"{max(shares):.2f}" if shares else "exact"
-
-
-def _is_gate(check: object) -> bool:
-    return any(str(getattr(check, "name", "")).endswith(gate) for gate in GATES) and (
-        getattr(check, "figure", None) is not None
-    )
 
 
 def judge(kernel: Kernel, referee: RefereeProcess) -> Found:
@@ -112,19 +97,18 @@ def summary(found: list[Found]) -> Iterator[str]:
 
 def table(found: list[Found], kind: str) -> Iterator[str]:
     """The rows of one kind."""
-    last = "headroom" if kind == "honest" else "what was seen"
-    yield f"| policy | problem | {kind} | status | as it must be | {last} |"
+    yield f"| policy | problem | {kind} | status | as it must be | what was seen |"
     yield "|---|---|---|---|---|---|"
     for each in found:
         if each.kernel["kind"] == kind:
-            seen = each.headroom if kind == "honest" else " ".join(each.verdict.reasons)
+            seen = " ".join(each.verdict.reasons)
             if each.protocol is Depth.FULL:
                 seen = f"(by `full`) {seen}" if seen else each.kernel["why"]
             mark = "yes" if each.is_as_expected else "**no**"
             kernel = each.kernel
             yield (
                 f"| `{kernel['policy']}` | `{kernel['problem']}` | {cell(kernel['name'])} | "
-                f"{each.verdict.status} | {mark} | {cell(seen) if kind == 'cheat' else seen} |"
+                f"{each.verdict.status} | {mark} | {cell(seen)} |"
             )
 
 
@@ -146,11 +130,6 @@ def page(found: list[Found], policies: list[str]) -> list[str]:
         *summary(found),
         "",
         "## Honest kernels",
-        "",
-        "Headroom is the largest error over what its gate allows, of all of a kernel's trials, "
-        "beside the last rounding to the output's type, which is taken off first. From 1 on a "
-        f"right kernel would be refused; from {HEADROOM:g} on of its baselines `problems --check` "
-        "refuses the problem. With `tf32` two factors cut to 10 bits come up to the limit.",
         "",
         *table(found, "honest"),
         "",
