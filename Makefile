@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
-	hostile attacks modules sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
+	hostile precisions attacks modules sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -168,6 +168,10 @@ dense-libraries: $(STAMP)
 # Judges every cheat of tests/hostile; writes docs/results/hostile.md.
 hostile: $(STAMP)
 	$(BIN)/python benchmarks/hostile_table.py
+
+# Judges what each precision policy allows and does not; writes docs/results/precisions.md.
+precisions: $(STAMP)
+	$(BIN)/python benchmarks/precisions.py
 
 # PyTorch modules as people write them, a campaign each; writes docs/results/modules.md.
 modules: $(STAMP)

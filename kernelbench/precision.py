@@ -5,9 +5,10 @@ Gate G1 holds |y - r| against
 
     (SUM_FACTOR u_acc sqrt(n) + u_product) s + roundings u_out |r| + what is absolute
 
-with s and n of problem.Expected: products off by u_product of themselves, a float32 sum of n terms,
-and one rounding to the output's type. The truth is computed in float64 of the inputs as they are in
-their own type, so that what quantising them loses is nobody's error.
+with s and n of problem.Expected: products off by u_product of themselves, and a float32 sum of n
+terms. What a narrow output type rounds once, half a step at that size, is taken off the error
+first. The truth is computed in float64 of the inputs as they are in their own type, so that what
+quantising them loses is nobody's error.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ above a power of two, every partial sum is as large as the scale: the error has 
 of u·sqrt(n/3)·scale. Twice u·sqrt(n)·scale is then 3.5 deviations, which honest kernels pass by
 among millions of elements; four times is 6.9."""
 
-ROUNDED_ONCE = 1 + 2.0**-7
-"""Of u_out·|r|: what is summed in float32 and rounded once to a narrow type is at most 1 off."""
+APPROXIMATE = 2.0**-7
+"""Of u_out·|r|, beside the last rounding: functions of float32 that are approximate, as a device's
+exponential is, do not show in a narrow type."""
 TF32_PRODUCT = 2 * 2.0**-10
 """Both factors cut to TF32's 10 bits, which is what mma does with what no one has rounded (PTX ISA,
 mma: the lower bits of a .tf32 operand are ignored)."""
-TF32X3_PRODUCT = 2.0**-20
-"""Three products of the parts: what is lost is the product of two remainders, cut twice."""
+TF32X3_PRODUCT = 3 * 2.0**-20
+"""Three products of parts that are cut: what is lost is the product of the two remainders, and what
+lies below the 10 bits of either one."""
+TF32_UNDERFLOW = 2.0**-126 * 2.0**-7
+"""Of each term: a denormal factor has no 10 bits left that could be kept, and as a sum of bfloat16
+parts 7 at most."""
 
 
 class Precision(BaseModel):
@@ -50,15 +56,16 @@ class Precision(BaseModel):
     roundings: float = 2.0
     """Of u_out·|r| an answer may be off."""
     nrmse: float = 1e-5
-    """Limit of the normalised RMS error per tensor and per block of rows (gate G3), beside what the
-    rounding of answers to a narrow type makes of it."""
+    """Limit of the normalised RMS error per tensor and per block of rows (gate G3)."""
     probe: float = 4 * FLOAT32.roundoff
     """Relative error allowed on the precision probe, componentwise, beside the output's rounding
     where that is coarser."""
     underflow: float = FLOAT32.smallest
     """What each term of a sum may be off by where it underflows, whatever its size."""
     step: float = 0.0
-    """What an answer may be off by where it is denormal in a narrow output type."""
+    """Half of the smallest number of a narrow output type; 0 in float32."""
+    is_split: bool = False
+    """Whether factors may be computed with in parts: infinity less infinity, its rest, is NaN."""
 
     def limit(self, size: np.ndarray, scale: np.ndarray, terms: np.ndarray | float) -> np.ndarray:
         """What gate G1 allows elements of this size, but for what underflows.
@@ -66,21 +73,36 @@ class Precision(BaseModel):
         Args:
             size: |r|, float64; scale: the sum of |terms|; terms: how many, at least 1.
         """
-        product = SUM_FACTOR * self.u_acc * np.sqrt(terms) + self.u_product
-        found: np.ndarray = scale * product + (self.roundings * self.u_out) * size + self.step
+        found = self.limit_before_rounding(size, scale, terms)
+        found += self.half_step(size + found)
         return found
 
-    @property
-    def is_narrow(self) -> bool:
-        """Whether answers are rounded to a type that is coarser than their sums."""
-        return self.u_out > self.u_acc
+    def limit_before_rounding(
+        self, size: np.ndarray, scale: np.ndarray, terms: np.ndarray | float
+    ) -> np.ndarray:
+        """The same of what is rounded to the output's type in the end."""
+        product = SUM_FACTOR * self.u_acc * np.sqrt(terms) + self.u_product
+        found: np.ndarray = scale * product + (self.roundings * self.u_out) * size
+        return found
 
-    def lose_by_rounding(self, size: np.ndarray) -> np.ndarray:
-        """By how much numbers of this size, float64, move as they are rounded once to nearest."""
-        _, power = np.frexp(size)
-        step = 2 * np.maximum(np.ldexp(self.u_out, power - 1), self.step)
-        lost: np.ndarray = np.rint(size / step) * step - size
-        return lost
+    def half_step(self, size: np.ndarray) -> np.ndarray:
+        """What one rounding to a narrow output type takes at most of numbers of this size, which
+        are not negative; 0 in float32, whose rounding is among the others."""
+        if not self.step:
+            return np.zeros_like(size)
+        _, exponents = np.frexp(np.maximum(size, self.step))
+        found: np.ndarray = np.maximum(np.ldexp(self.u_out, exponents - 1), self.step)
+        return found
+
+    def take_off_rounding(
+        self, error: np.ndarray, size: np.ndarray, limit: np.ndarray
+    ) -> np.ndarray:
+        """What the rounding to a narrow type does not explain of errors that were within `limit`
+        before. What it explains says nothing: of few answers, or of equal ones, it may be all."""
+        if not self.step:
+            return error
+        found: np.ndarray = np.maximum(error - self.half_step(size + limit), 0.0)
+        return found
 
     def rounded_to(self, dtype: DType) -> Precision:
         """The same for one output, which is rounded to its type once."""
@@ -89,7 +111,8 @@ class Precision(BaseModel):
         return self.model_copy(
             update={
                 "u_out": dtype.roundoff,
-                "roundings": ROUNDED_ONCE,
+                "roundings": APPROXIMATE,
+                "nrmse": self.nrmse + APPROXIMATE * dtype.roundoff,
                 "step": dtype.smallest / 2,
             }
         )
@@ -119,6 +142,8 @@ def precision_of(
             u_product=product,
             nrmse=nrmse + product,
             probe=4 * FLOAT32.roundoff + product,
+            underflow=TF32_UNDERFLOW,
+            is_split=asked == TF32X3,
         )
     if not any(each.is_float for each in types):
         return Precision(policy=INTEGERS, nrmse=nrmse)

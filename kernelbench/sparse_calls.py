@@ -14,7 +14,7 @@ import numpy as np
 from . import cupy_calls, mkl_calls
 from .problem import BaselineCall, Handle, Prepared, Tensor
 from .sparse import INDICES, INDPTR, VALUES
-from .torch_calls import dense_view
+from .torch_calls import csr_view, dense_view, is_placed
 
 MATRIX = {INDPTR.name: INDPTR.shape, INDICES.name: INDICES.shape, VALUES: INDICES.shape}
 """The inputs that are the CSR matrix, and their shapes."""
@@ -35,11 +35,30 @@ def is_product(inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> bool:
 
 
 def by_torch(torch: Any, call: BaselineCall, matrix: Any) -> Prepared:
-    """MKL's sparse product, or torch's own."""
+    """MKL's sparse product, or torch's own; of halves in float32, on the CPUs."""
     dense, product = (dense_view(array) for array in _factor_and_product(call))
+    if product.dtype.itemsize < torch.float32.itemsize and not is_placed():
+        return _by_torch_in_float32(torch, call, dense, product)
     if dense.ndim == 1:
         return lambda: torch.mv(matrix, dense, out=product)
     return lambda: torch.addmm(product, matrix, dense, beta=0, out=product)
+
+
+def _by_torch_in_float32(torch: Any, call: BaselineCall, dense: Any, product: Any) -> Prepared:
+    """What a user of halves does: all is widened, multiplied, and rounded."""
+    narrow = dense_view(call.inputs[VALUES])
+    entries = np.empty(narrow.numel(), np.float32)
+    matrix = csr_view(call, columns=call.axes["K"], values=entries)
+    values, factor = matrix.values(), torch.empty_like(dense, dtype=torch.float32)
+    wide = torch.empty_like(product, dtype=torch.float32)
+    multiply = torch.mv if dense.ndim == 1 else torch.mm
+
+    def compute() -> None:
+        values.copy_(narrow)
+        factor.copy_(dense)
+        product.copy_(multiply(matrix, factor, out=wide))
+
+    return compute
 
 
 def by_scipy(call: BaselineCall, matrix: Any) -> Prepared:

@@ -243,7 +243,7 @@ def _precision(problem: Problem) -> str:
     return render(
         "precision_" + precision.policy.replace("-", "_"),
         element="0" if is_exact else _word_limit(held),
-        nrmse="0" if is_exact else _word_rms(held),
+        nrmse="0" if is_exact else f"{held.nrmse:.3g}",
         **more,
         accuracy=problem.accuracy,
         families="; ".join(_word_legal(family, precision) for family in problem.families),
@@ -254,18 +254,20 @@ def _word_limit(precision: Precision) -> str:
     """Gate G1, in letters."""
     product = f"{SUM_FACTOR:g} u sqrt(n)"
     if precision.u_product:
-        product = f"({product} + 2^{math.log2(precision.u_product):g})"
+        product = f"({product} + {_word_power(precision.u_product)})"
     rounding = "2 u |r|"
-    if precision.is_narrow:
-        rounding = f"{precision.roundings:.4g} * 2^{math.log2(precision.u_out):g} |r|"
+    if precision.u_out > precision.u_acc:
+        share = _word_power(precision.roundings * precision.u_out)
+        rounding = f"{share} |r| + half a step of its type"
     return f"{product} s + {rounding}"
 
 
-def _word_rms(precision: Precision) -> str:
-    """Gate G3: of narrow answers it is what rounding makes of them in the mean."""
-    if not precision.is_narrow:
-        return f"{precision.nrmse:.3g}"
-    return f"{precision.nrmse:.3g} beyond what rounding r itself once makes"
+def _word_power(value: float) -> str:
+    """`2^-9`, `3 * 2^-20`: a small whole number of a power of two."""
+    mantissa, exponent = math.frexp(value)
+    while mantissa % 1:
+        mantissa, exponent = 2 * mantissa, exponent - 1
+    return f"2^{exponent}" if mantissa == 1 else f"{mantissa:g} * 2^{exponent}"
 
 
 def _word_types(problem: Problem) -> str:

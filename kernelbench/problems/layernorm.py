@@ -79,7 +79,7 @@ def oracle(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, N: int) -> Expect
 
 def by_torch(torch: Any, x: Any, gamma: Any, beta: Any, y: Any, M: int, N: int) -> Prepared:
     """torch's own, with places for all that it gives."""
-    mean, rstd = torch.empty(M, 1), torch.empty(M, 1)
+    mean, rstd = torch.empty(M, 1, dtype=x.dtype), torch.empty(M, 1, dtype=x.dtype)
     normalise, shape = torch.ops.aten.native_layer_norm.out, [N]
     return lambda: normalise(x, shape, gamma, beta, EPS, out0=y, out1=mean, out2=rstd)
 

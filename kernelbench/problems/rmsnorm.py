@@ -63,14 +63,14 @@ def oracle(x: np.ndarray, gamma: np.ndarray, N: int) -> Expected:
 
 
 def by_torch(torch: Any, x: Any, gamma: Any, y: Any, M: int, N: int) -> Prepared:
-    """Twice as fast as torch's own rms_norm, which allocates and copies."""
+    """Twice as fast as torch's own, which allocates and copies; in halves that one rounds once."""
+    if x.dtype != torch.float32:
+        return lambda: y.copy_(by_compile(torch, x, gamma, N))
     factor = torch.empty(M, 1)
 
     def compute() -> None:
-        torch.linalg.vector_norm(x, dim=1, keepdim=True, out=factor)
-        factor.square_().div_(N).add_(EPS).rsqrt_()
-        torch.mul(x, factor, out=y)
-        y.mul_(gamma)
+        torch.linalg.vector_norm(x, 2, 1, True, out=factor).square_().div_(N).add_(EPS).rsqrt_()
+        torch.mul(x, factor, out=y).mul_(gamma)
 
     return compute
 

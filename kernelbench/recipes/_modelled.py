@@ -30,6 +30,8 @@ OWN_CACHE_BYTES = 1 << 19
 """What one core keeps by itself."""
 ASKED = ("cpus", "vector_bytes", "memory_gbs", "fma_gflops")
 """Facts that every model needs."""
+WIDTH = "element_bytes"
+"""The fact that recipes for a policy add: bytes of an element, where it is not float32."""
 DEAL_US = 0.15
 """To hand a thread its next piece."""
 EXP_FLOPS, DIVISION_FLOPS = 22, 4
@@ -108,13 +110,14 @@ def model_rows(
 
     def model(knobs: Knobs, facts: Facts) -> float:
         rows, columns = facts["M"], facts["N"]
-        size, threads = 4.0 * rows * columns, count_threads(knobs, facts)
-        is_kept = 4.0 * columns * tensors < OWN_CACHE_BYTES
+        width, threads = facts.get(WIDTH, 4.0), count_threads(knobs, facts)
+        size = width * rows * columns
+        is_kept = width * columns * tensors < OWN_CACHE_BYTES
         read = (tensors - 1) * size * (1.0 if is_kept else reads)
         again = 0.0 if is_kept else 2 * size * writes_twice
         elements = integer(knobs, block) if block else columns
-        dealt = _pieces(knobs, size / 4.0 / elements, threads)
-        largest = elements * 4.0 / size
+        dealt = _pieces(knobs, rows * columns / elements, threads)
+        largest = elements / (rows * columns)
         if knobs["schedule"] != "static":
             largest *= integer(knobs, "chunk")
         chains = 4.0 * integer(knobs, "unroll")
@@ -143,14 +146,14 @@ def model_gather(width: str, flops: float, output: Sequence[str], *, by_row: boo
     """
 
     def model(knobs: Knobs, facts: Facts) -> float:
-        entries, rows = facts["nnz"], facts["M"]
+        entries, rows, bytes_each = facts["nnz"], facts["M"], facts.get(WIDTH, 4.0)
         long = facts.get(width, 1.0)
         threads = count_threads(knobs, facts)
-        result = 4.0 * math.prod(facts.get(axis, 1.0) for axis in output)
-        operand = 4.0 * long * facts.get("K", 0.0)
+        result = bytes_each * math.prod(facts.get(axis, 1.0) for axis in output)
+        operand = bytes_each * long * facts.get("K", 0.0)
         is_far = operand > CACHED_BYTES
-        gathered = 4.0 * long * entries if is_far else operand
-        moved = 8.0 * entries + gathered + writes(knobs, result)
+        gathered = bytes_each * long * entries if is_far else operand
+        moved = (4.0 + bytes_each) * entries + gathered + writes(knobs, result)
         lanes = facts["vector_bytes"] / (8.0 if knobs.get("vector") == "half" else 4.0)
         held = min(float(knobs.get("vectors", 1)), math.ceil(long / lanes))
         filled = long / (held * lanes * math.ceil(long / (held * lanes)))
@@ -201,7 +204,7 @@ def model_product(*, packs_a: bool) -> Model:
         blocks = math.ceil(m / integer(knobs, "mc"))
         threads = count_threads(knobs, facts)
         largest = math.ceil(blocks / threads) / blocks
-        moved = packed * 2.0 + results + 4.0 * (m * k + k * n)
+        moved = packed * 2.0 + results + facts.get(WIDTH, 4.0) * (m * k + k * n)
         return roofline_us(work, moved, knobs, facts, chains=products, largest=largest)
 
     return _asking(model, "M", "N", "K")

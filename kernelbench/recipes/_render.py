@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...errors import UsageError
+from ..dtypes import FLOAT32
 from ..languages import CPP
-from ..recipe import Constraint, Knob, Knobs, Recipe
+from ..policies import POLICIES, name_in
+from ..recipe import Constraint, Facts, Knob, Knobs, Recipe
 from ._front_matter import front_matter
 from ._modelled import Model
 
@@ -70,19 +72,25 @@ def _deal(knobs: Knobs) -> str:
     return f"schedule({schedule}, {knobs.get('chunk', 1)})"
 
 
-def renderer(template: str, family: str, declared: tuple[Knob, ...]) -> Callable[[Knobs], str]:
-    """The render function of a recipe; UsageError for a knob that is missing, unknown or wrong."""
+def renderer(
+    template: str, family: str, declared: tuple[Knob, ...], **elements: object
+) -> Callable[[Knobs], str]:
+    """The render function of a recipe; UsageError for a knob that is missing, unknown or wrong.
+
+    Args:
+        elements: what the template is told beside family and knobs.
+    """
 
     def render(knobs: Knobs) -> str:
         check(family, knobs, declared)
         ordered = {knob.name: knobs[knob.name] for knob in declared}
         head = front_matter(CPP, family, ordered)
-        return head + body(template, family=family, deal=_deal(knobs), **knobs)
+        return head + body(template, family=family, deal=_deal(knobs), **elements, **knobs)
 
     return render
 
 
-def cpp_recipe(
+def cpp_recipes(
     problem: str,
     family: str,
     summary: str,
@@ -91,16 +99,54 @@ def cpp_recipe(
     constraints: tuple[Constraint, ...],
     default: Knobs,
     model: Model | None = None,
-) -> Recipe:
-    """A C++ recipe whose template is `<problem>.cpp.j2`; `default` may hold more than its knobs."""
-    return Recipe(
-        problem=problem,
-        family=family,
-        language=CPP.name,
-        summary=summary,
-        knobs=knobs,
-        render=renderer(f"{problem}.cpp.j2", family, knobs),
-        constraints=constraints,
-        default={knob.name: default[knob.name] for knob in knobs},
-        model=model,
+    policies: tuple[str, ...] = (),
+) -> tuple[Recipe, ...]:
+    """A C++ family whose template is `<problem>.cpp.j2`: of the problem, and of it in policies.
+
+    Args:
+        default: may hold more than its knobs.
+        policies: names out of policies.POLICIES that the template serves beside float32.
+    """
+    return tuple(
+        Recipe(
+            problem=name_in(problem, policy) if policy else problem,
+            family=family,
+            language=CPP.name,
+            summary=summary,
+            knobs=knobs,
+            render=renderer(f"{problem}.cpp.j2", family, knobs, **_elements(problem, policy)),
+            constraints=constraints,
+            default={knob.name: default[knob.name] for knob in knobs},
+            model=model and _model_in(model, policy),
+        )
+        for policy in ("", *policies)
     )
+
+
+def _elements(problem: str, policy: str) -> dict[str, object]:
+    """What a template has to know of a policy: the entry point, and the elements in C++.
+
+    `is_narrow`: 16 bits that are computed in float32 and rounded once.
+    """
+    inputs, outputs = (
+        (POLICIES[policy].inputs, POLICIES[policy].outputs) if policy else (FLOAT32, FLOAT32)
+    )
+    return {
+        "name": name_in(problem, policy) if policy else problem,
+        "element": inputs.c,
+        "result": outputs.c,
+        "bytes": inputs.bytes,
+        "is_narrow": inputs.is_float and inputs.bytes < FLOAT32.bytes,
+    }
+
+
+def _model_in(model: Model, policy: str) -> Model:
+    """The model where elements have as many bytes as in a policy."""
+    if not policy or POLICIES[policy].inputs == FLOAT32:
+        return model
+    size = {"element_bytes": float(POLICIES[policy].inputs.bytes)}
+
+    def model_narrow(knobs: Knobs, facts: Facts) -> float:
+        return model(knobs, {**facts, **size})
+
+    return model_narrow

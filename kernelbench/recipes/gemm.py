@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+from ..policies import HALVES
 from ..recipe import Constraint, Facts, Knobs
 from ._knobs import THREADS, USEFUL_THREADS, integer, make_knob, register_budget
 from ._modelled import model_product
-from ._render import cpp_recipe
+from ._render import cpp_recipes
 
 L2_BYTES = 1 << 20
 """A common size of the second-level cache; a block of A should leave half of it to B and C."""
@@ -32,6 +33,9 @@ DEFAULT: Knobs = {
     "threads": 0,
 }
 
+AS_FLOAT32 = ("tf32", "tf32x3")
+"""Policies that allow more than they ask for: float32 keeps them."""
+
 
 def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
     return integer(knobs, "rows") * integer(knobs, "vectors") <= register_budget(facts)
@@ -53,7 +57,7 @@ CONSTRAINTS = (
 )
 
 RECIPES = (
-    cpp_recipe(
+    *cpp_recipes(
         "gemm",
         "packed",
         "A and B are packed into panels; a tile of C stays in registers.",
@@ -61,8 +65,9 @@ RECIPES = (
         constraints=CONSTRAINTS,
         default=DEFAULT,
         model=model_product(packs_a=True),
+        policies=(*HALVES, *AS_FLOAT32, "int8"),
     ),
-    cpp_recipe(
+    *cpp_recipes(
         "gemm",
         "packed-b",
         "Only B is packed; the rows of A are read where they lie.",
@@ -70,5 +75,6 @@ RECIPES = (
         constraints=CONSTRAINTS,
         default=DEFAULT,
         model=model_product(packs_a=False),
+        policies=AS_FLOAT32,
     ),
 )

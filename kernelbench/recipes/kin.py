@@ -2,13 +2,15 @@
 """Which recipe of ours is nearest to a problem: an example for whoever writes its first candidate.
 
 A problem with recipes has its own. Another one has that of the problem that its tensors are most
-like: a sparse pattern, an axis that is summed over two inputs, or rows.
+like, in its precision where there is one: a sparse pattern, an axis that is summed over two inputs,
+or rows.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from ..policies import name_in, split_name
 from ..problem import Problem
 from .catalogue import recipes_for
 
@@ -23,7 +25,9 @@ class Example(NamedTuple):
 
 def find_example(problem: Problem, language: str) -> Example | None:
     """The first recipe of the nearest problem with its usual knobs; None: not in this language."""
-    for name in (problem.name, _nearest(problem)):
+    nearest, (_, policy) = _nearest(problem), split_name(problem.name)
+    in_policy = [name_in(nearest, policy.name)] if policy else []
+    for name in (problem.name, *in_policy, nearest):
         for recipe in recipes_for(name, language)[:1]:
             return Example(name, recipe.family, recipe.render(recipe.first_knobs()))
     return None

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ..policies import HALVES
 from ..recipe import Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
@@ -16,7 +17,7 @@ from ._knobs import (
     make_knob,
 )
 from ._modelled import DIVISION_FLOPS, EXP_FLOPS, Model, model_rows
-from ._render import cpp_recipe
+from ._render import cpp_recipes
 
 GELU_FLOPS = EXP_FLOPS + DIVISION_FLOPS + 8
 UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
@@ -32,10 +33,16 @@ DEFAULT: Knobs = {
 }
 
 
-def _recipe(
-    problem: str, family: str, summary: str, model: Model, *more: Knob, **default: int | str
-) -> Recipe:
-    return cpp_recipe(
+def _recipes(
+    problem: str,
+    family: str,
+    summary: str,
+    model: Model,
+    *more: Knob,
+    policies: tuple[str, ...] = HALVES,
+    **default: int | str,
+) -> tuple[Recipe, ...]:
+    return cpp_recipes(
         problem,
         family,
         summary,
@@ -43,24 +50,26 @@ def _recipe(
         constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
         default={**DEFAULT, **default},
         model=model,
+        policies=policies,
     )
 
 
 SOFTMAX = (
-    _recipe(
+    *_recipes(
         "softmax",
         "three-pass",
         "Maximum; exponentials into the output with their sum; scaling in place.",
         model_rows(2, EXP_FLOPS + 4, writes_twice=1),
+        policies=(),  # exponentials that wait in a narrow output would be rounded twice
     ),
-    _recipe(
+    *_recipes(
         "softmax",
         "online",
         "One pass for maximum and sum, one that computes exponentials anew and writes.",
         model_rows(2, 2 * EXP_FLOPS + 4),
         make_knob("block", 256, 1024, 4096, meaning="floats that share one maximum"),
     ),
-    _recipe(
+    *_recipes(
         "softmax",
         "buffered",
         "Exponentials wait in a buffer of one row; the output is written once.",
@@ -70,7 +79,7 @@ SOFTMAX = (
 )
 
 SOFTMAX_BACKWARD = (
-    _recipe(
+    *_recipes(
         "softmax_backward",
         "two-pass",
         "A row's sum of y dy; then its gradient.",
@@ -80,7 +89,7 @@ SOFTMAX_BACKWARD = (
 )
 
 LAYERNORM = (
-    _recipe(
+    *_recipes(
         "layernorm",
         "two-pass",
         "Mean; distances from it; the scaled output.",
@@ -88,7 +97,7 @@ LAYERNORM = (
         unroll=8,
         stream=1,
     ),
-    _recipe(
+    *_recipes(
         "layernorm",
         "blocked",
         "One pass over memory: mean and spread per block, merged; then the scaled output.",
@@ -99,14 +108,14 @@ LAYERNORM = (
 )
 
 RMSNORM = (
-    _recipe(
+    *_recipes(
         "rmsnorm",
         "row-wise",
         "A row's squares, then its scaled output.",
         model_rows(2, 5),
         stream=1,
     ),
-    _recipe(
+    *_recipes(
         "rmsnorm",
         "row-group",
         "Several rows together, so that gamma is loaded once for all.",
@@ -117,7 +126,7 @@ RMSNORM = (
 )
 
 BIAS_GELU = (
-    _recipe(
+    *_recipes(
         "bias_gelu",
         "row-wise",
         "Rows are dealt to threads.",
@@ -125,7 +134,7 @@ BIAS_GELU = (
         unroll=8,
         stream=1,
     ),
-    _recipe(
+    *_recipes(
         "bias_gelu",
         "flat",
         "Equal pieces of the whole matrix are dealt, so that long rows are shared.",

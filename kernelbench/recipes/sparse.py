@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..policies import HALVES
 from ..recipe import Constraint, Facts, Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
@@ -24,7 +25,7 @@ from ._knobs import (
     register_budget,
 )
 from ._modelled import EXP_FLOPS, Model, model_gather
-from ._render import cpp_recipe
+from ._render import cpp_recipes
 
 PREFETCH = make_knob(
     "prefetch", 0, 4, 8, 16, meaning="non-zeros ahead that a row of the dense operand is fetched"
@@ -74,11 +75,12 @@ def _make_both(
     *constraints: Constraint,
     default: Knobs,
     model: Callable[[bool], Model],
+    policies: tuple[str, ...] = (),
 ) -> tuple[Recipe, ...]:
     common = (*constraints, USEFUL_THREADS, USEFUL_VECTOR)
     defaults = {**DEFAULT, **default}
     return (
-        cpp_recipe(
+        *cpp_recipes(
             problem,
             "row-balanced",
             by_row,
@@ -86,8 +88,9 @@ def _make_both(
             constraints=(*common, USEFUL_CHUNK),
             default=defaults,
             model=model(True),
+            policies=policies,
         ),
-        cpp_recipe(
+        *cpp_recipes(
             problem,
             "nnz-balanced",
             by_nnz,
@@ -95,6 +98,7 @@ def _make_both(
             constraints=common,
             default=defaults,
             model=model(False),
+            policies=policies,
         ),
     )
 
@@ -127,6 +131,7 @@ SPMM = _make_both(
     FITS_REGISTERS,
     default={},
     model=lambda by_row: model_gather("N", 2.0, "MN", by_row=by_row),
+    policies=HALVES,
 )
 
 GSPMM = _make_both(

@@ -21,6 +21,7 @@ FLOORS = {
     "syntax": 1,
     "traces.place": 2,
     "kernelbench.dtypes": 2,
+    "kernelbench.c_types": 2,
     "kernelbench.targets": 2,
     "kernelbench.languages": 2,
     "kernelbench.machine": 2,

@@ -12,6 +12,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.recipe import Recipe
 from kernelwright.kernelbench.recipes import recipes_for
+from kernelwright.kernelbench.recipes.catalogue import RECIPES
 from kernelwright.kernelbench.recorded import CACHE, RecordedSpace, read_space, write_space
 from kernelwright.kernelbench.space import FAMILY, space_of_recipes
 
@@ -23,7 +24,7 @@ MACHINE = {
     "l2_gbs": 200.0,
     "fma_gflops": 400.0,
 }
-CPP = [recipe for name in registry.names() for recipe in recipes_for(name)]
+CPP = [recipe for recipe in RECIPES if recipe.language == "cpp"]
 
 
 def facts_of(problem: str) -> dict[str, float]:
@@ -53,6 +54,18 @@ def test_fewer_threads_and_half_a_vector_are_never_said_to_be_faster_on_much_wor
         if knobs["vector"] == "native":
             half = {**knobs, "vector": "half"}
             assert recipe.model(knobs, facts) <= recipe.model(half, facts) * 1.5
+
+
+def test_narrow_elements_take_less_time_where_memory_decides() -> None:
+    facts = {**facts_of("softmax"), "M": 4096.0, "N": 8192.0}
+    wide, narrow = (
+        next(r for r in CPP if (r.problem, r.family) == (name, "buffered"))
+        for name in ("softmax", "softmax_f16")
+    )
+    assert wide.model
+    assert narrow.model
+    knobs = wide.first_knobs()
+    assert narrow.model(knobs, facts) < 0.7 * wide.model(knobs, facts)
 
 
 def test_nothing_is_modelled_where_the_machine_is_not_known() -> None:

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from kernelwright.errors import UsageError
+from kernelwright.kernelbench.codecs import host_dtype
 from kernelwright.kernelbench.declaration import read_declaration
 from kernelwright.kernelbench.declared import problem_of
 from kernelwright.kernelbench.definition import read_text, run_text
+from kernelwright.kernelbench.dtypes import DTYPES
 from kernelwright.kernelbench.problem import BaselineCall, Family, Problem, Structure
 
 CallFor = Callable[[Problem, Structure], BaselineCall]
@@ -65,6 +67,26 @@ def test_a_file_of_ones_own_names_them(text: str, call_for: CallFor) -> None:
             compute()
             expected = problem.oracle(structure, drawn)["P"].value
             np.testing.assert_allclose(call.outputs["P"], expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("text", [OWN, VECTOR], ids=["matrix", "vector"])
+def test_torch_multiplies_halves_on_the_cpus_which_it_has_no_sparse_product_for(
+    text: str, dtype: str
+) -> None:
+    problem = run_text("own", text.replace("float32[", f"{dtype}["), "own.py")
+    structure = problem.structure(problem.default_workload)
+    host = host_dtype(DTYPES[dtype])
+    drawn = problem.values(structure, Family.NORMAL, np.random.default_rng(1))
+    (output,) = problem.outputs
+    answer = np.full(output.extent(structure.axes), np.nan, host)
+    call = BaselineCall(dict(structure.axes), {**structure.arrays, **drawn}, {"P": answer})
+    compute = problem.baselines[0].prepare(call)
+    for factor in (1, -2):
+        drawn["values"][...] = (factor * drawn["values"].astype(np.float32)).astype(host)
+        compute()
+        expected = problem.oracle(structure, drawn)["P"].value
+        np.testing.assert_allclose(answer.astype(float), expected, rtol=2**-7, atol=1e-2)
 
 
 def test_a_function_of_the_file_goes_before_the_shared_one(call_for: CallFor) -> None:

@@ -16,6 +16,7 @@ from kernelwright.kernelbench.sizes import BANDS, LANES
 from kernelwright.kernelbench.tried import LEAST_SHORT, Tried
 from kernelwright.sandbox.run.arena import footprint
 from kernelwright.traces.records import Depth
+from kernelwright.verifier.checks.checking import _change_item
 from kernelwright.verifier.stands.sides import HIDDEN_ROOM
 from kernelwright.verifier.truth.trials import (
     BULK_SHAPES,
@@ -31,6 +32,7 @@ from kernelwright.verifier.truth.trials import (
     SPECIAL,
     Stage,
     Trial,
+    make_item,
     on_long_rows,
     patient_plan,
     plan,
@@ -256,3 +258,15 @@ def test_wide_patterns_have_long_rows_and_entries_in_the_last_ones(name: str) ->
     assert np.diff(wide.arrays["indptr"])[BEYOND_16_BITS:].any()
     if "K" in wide.axes:
         assert (wide.arrays["indices"] >= BEYOND_16_BITS).sum() > 50
+
+
+def test_a_changed_element_of_a_small_integer_is_another_one_of_its_type() -> None:
+    problem = registry.get("gemm_int8")
+    structure = problem.structure(problem.workload("tiny"))
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        item = make_item(problem, structure, Family.NORMAL, rng)
+        changed = _change_item(problem, item, None, rng)
+        differing = [np.count_nonzero(changed.inputs[n] != item.inputs[n]) for n in item.inputs]
+        assert sum(differing) == 1
+        assert (changed.expected["C"].value != item.expected["C"].value).any()

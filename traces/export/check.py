@@ -10,14 +10,15 @@ from collections.abc import Iterable
 import numpy as np
 
 from ...errors import NotDiscriminatingError, UsageError
-from ...kernelbench.dtypes import FLOAT32, FLOAT64, INT32, INT64
+from ...kernelbench.codecs import host_dtype
+from ...kernelbench.dtypes import FLOAT64, INT64, TENSORS, dtype_of
 from ...kernelbench.languages import LANGUAGES, language_of
 from ..records import Status, candidate_id
 from ..wording import mebibytes
 from .axes import AxisPlan, axis_values, extents, parse_term, plan_axes
 from .bundle import Bundle, Case, TensorSpec
 
-DTYPES = tuple(each.name for each in (FLOAT32, FLOAT64, INT32, INT64))
+DTYPES = tuple(each.name for each in (*TENSORS, FLOAT64, INT64))
 
 CASE_BYTES = 16 << 20
 """A package is handed around with its cases: they are meant to be small."""
@@ -154,7 +155,7 @@ def _check_case(bundle: Bundle, case: Case, plan: AxisPlan) -> None:
         raise UsageError(f"{where} lacks '{lacking[0]}'")
     for tensor in bundle.inputs:
         array = case.inputs[tensor.name]
-        if array.dtype != np.dtype(tensor.dtype):
+        if array.dtype != host_dtype(dtype_of(tensor.dtype)):
             raise UsageError(f"{where}: '{tensor.name}' is {array.dtype}, not {tensor.dtype}")
         _check_dimensions(where, tensor, array)
     shapes = {tensor.name: case.inputs[tensor.name].shape for tensor in bundle.inputs}

@@ -12,12 +12,13 @@ from pathlib import PurePath
 import numpy as np
 from pydantic import JsonValue
 
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.languages import Syntax, language_of, languages_of_suffix
 from .axes import plan_axes
 from .bundle import Bundle
 from .check import check_package
 from .facts import provenance, record_json, scrub_paths
-from .render import module_name, operator_name, render, signature
+from .render import module_name, operator_name, render, signature, whole_source
 
 Files = dict[str, bytes]
 """Relative path → content."""
@@ -38,7 +39,7 @@ def source_files(bundle: Bundle) -> Files:
     """The kernel, its plan, its record and a README; each says where it was not verified."""
     kernel = operator_name(bundle) + language_of(bundle.language).suffix
     files = {
-        kernel: bundle.source.encode(),
+        kernel: whole_source(bundle).encode(),
         "plan.json": _json(_plan(bundle)),
         "README.md": render("source_readme.md.j2", bundle, file=kernel).encode(),
         **_evidence(bundle, kernel),
@@ -83,7 +84,7 @@ def package_files(bundle: Bundle) -> Files:
     """A folder that pip installs: the kernel as a torch operator with its self-test."""
     check_package(bundle)
     module = module_name(bundle)
-    kernel = mark_caveat("kernel.cpp", bundle.source.encode(), bundle.caveat)
+    kernel = mark_caveat("kernel.cpp", whole_source(bundle).encode(), bundle.caveat)
     digest = hashlib.sha256(kernel).hexdigest()
     files = {
         f"{module}/{name}": render(template, bundle, kernel_sha256=digest).encode()
@@ -108,9 +109,7 @@ def cases_npz(bundle: Bundle) -> bytes:
     keywords = plan_axes(bundle).keywords
     for number, case in enumerate(bundle.cases):
         for tensor in bundle.inputs:
-            arrays[f"{number}/inputs/{tensor.name}"] = np.ascontiguousarray(
-                case.inputs[tensor.name]
-            )
+            arrays[f"{number}/inputs/{tensor.name}"] = _as_numpy_has(case.inputs[tensor.name])
         for axis in keywords:
             arrays[f"{number}/axes/{axis}"] = np.array(case.axes[axis], dtype=np.int64)
         for tensor in bundle.outputs:
@@ -119,6 +118,12 @@ def cases_npz(bundle: Bundle) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, allow_pickle=False, **arrays)
     return buffer.getvalue()
+
+
+def _as_numpy_has(array: np.ndarray) -> np.ndarray:
+    """Contiguous; the bits, where the type is none of numpy's own."""
+    array = np.ascontiguousarray(array)
+    return array if dtype_of(array.dtype.name).in_numpy else array.view(f"i{array.itemsize}")
 
 
 def _evidence(bundle: Bundle, kernel: str) -> Files:

@@ -9,7 +9,9 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...kernelbench.c_types import define_types
 from ...kernelbench.dtypes import dtype_of
+from ...kernelbench.languages import language_of
 from .axes import plan_axes
 from .bundle import Bundle
 from .code import Code, derivation, extent
@@ -41,6 +43,13 @@ def signature(bundle: Bundle) -> str:
     prepare = _declare(f"{bundle.entry}_prepare", [*axes, *indices, "void* plan"])
     entry = _declare(bundle.entry, [*axes, *inputs, *outputs, "const void* plan"])
     return f"{prepare}\n{entry}"
+
+
+def whole_source(bundle: Bundle) -> str:
+    """The candidate, behind the types that stood before it as it was compiled."""
+    if not language_of(bundle.language).is_native:
+        return bundle.source
+    return define_types(signature(bundle)) + bundle.source
 
 
 def _declare(name: str, parameters: list[str]) -> str:

@@ -17,9 +17,8 @@ from ..truth import gates, soundness
 from ..truth.trials import Item, make_item
 from .process import BaselineProcess
 
-HEADROOM, ROUNDED = 0.8, 0.998
-"""Of a gate's limit, which no right implementation may pass; where answers are rounded to a narrow
-type, an error of all but half a step is no sign of anything."""
+HEADROOM = 0.8
+"""Of a gate's limit, which no right implementation may pass."""
 EAGER = "torch eager"
 """The baseline whose operations are counted."""
 COUNTS = 4.0
@@ -96,12 +95,10 @@ def _ratio_of(
                 ratio = ratio if check.passed else max(ratio, 1.0)
                 if ratio >= worst:
                     worst, where = ratio, f"{check.name}, inputs: {family}"
-    is_narrow = any(problem.precision_of(t.name).is_narrow for t in problem.outputs)
-    limit = ROUNDED if is_narrow else HEADROOM
     return Check(
         name="right implementations have headroom",
-        passed=worst < limit,
+        passed=worst < HEADROOM,
         figure=worst,
-        limit=limit,
+        limit=HEADROOM,
         detail=f"{name}: {where}",
     )

@@ -232,11 +232,21 @@ def _change_item(
         row = lines[first if places is None else places[first] :][:1].reshape(-1)
         at = int(rng.integers(row.size))
         scale = float(np.abs(array).max()) or 1.0
-        row[at] = float(row[at]) + (1 + attempt) * (0.5 + rng.random()) * scale
+        row[at] = _move(row[at], (1 + attempt) * (0.5 + rng.random()) * scale)
         changed = replace(item, inputs={**item.inputs, name: array})
         if _moves(problem, before, changed.among(numbers)):
             return changed
     return changed
+
+
+def _move(number: np.generic, by: float) -> float:
+    """So much more; of whole numbers as much more as their type holds, or else its least."""
+    moved = float(number) + by
+    if not isinstance(number, np.integer):
+        return moved
+    ends = np.iinfo(number.dtype)
+    whole = min(round(moved), int(ends.max))
+    return whole if whole > number else max(int(ends.min), -int(ends.max))
 
 
 def _moves(problem: Problem, old: Item, new: Item) -> bool:

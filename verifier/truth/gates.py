@@ -32,10 +32,6 @@ UNDERFLOW = 4 * 2.0**-126
 normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
 that is clamped there, is a large share of their size and still nothing; G1 holds each of them."""
 
-NEAR_TIES = 1 + 2.0**-5
-"""Of the RMS error that rounding the truth makes: near a tie an honest answer may be rounded the
-other way, which is hardly further."""
-
 ONE_SIDED = (Family.SORTED, Family.ALTERNATING)
 """Terms of one sign may come one after the other, in the order in which an honest kernel adds."""
 
@@ -74,8 +70,6 @@ class _Sums:
     terms: float = 1.0
     underflow: float = 0.0
     """What may be off whatever the size of the answer."""
-    rounding: float = 0.0
-    """The error of the truth itself, rounded once to a narrow type."""
 
     def add(self, other: _Sums) -> None:
         self.error += other.error
@@ -84,7 +78,6 @@ class _Sums:
         self.count += other.count
         self.terms = max(self.terms, other.terms)
         self.underflow = max(self.underflow, other.underflow)
-        self.rounding += other.rounding
 
     @property
     def nrmse(self) -> float:
@@ -92,14 +85,12 @@ class _Sums:
 
         The second keeps the gate fair where terms cancel: there the answer itself is noise.
         """
-        rms_error = math.sqrt(self.error / max(self.count, 1)) - UNDERFLOW - self.underflow
+        count = max(self.count, 1)
+        rms_error = math.sqrt(self.error / count) - UNDERFLOW - self.underflow
+        rms_size = math.sqrt(max(self.reference, self.walk) / count)
         if rms_error <= 0.0:
             return 0.0
-        return rms_error / self._size if self._size > 0.0 else float("inf")
-
-    @property
-    def _size(self) -> float:
-        return math.sqrt(max(self.reference, self.walk) / max(self.count, 1))
+        return rms_error / rms_size if rms_size > 0.0 else float("inf")
 
     def limit(self, precision: Precision, family: Family) -> float:
         """Never below what a long sum may be wrong by on the average, thrice over.
@@ -107,9 +98,7 @@ class _Sums:
         Neighbours among sorted terms are nearly equal and round alike, so that it may be more.
         """
         factor = SUM_FACTOR if family is Family.SORTED else 2
-        exact = max(precision.nrmse, factor * precision.u_acc * math.sqrt(self.terms))
-        rounded = NEAR_TIES * math.sqrt(self.rounding / max(self.count, 1))
-        return exact + (rounded / self._size if self._size > 0.0 else 0.0)
+        return max(precision.nrmse, factor * precision.u_acc * math.sqrt(self.terms))
 
 
 @dataclass
@@ -260,7 +249,7 @@ def _survey(
     for block in blocks(value.shape):
         if not (part := got[block]).size:
             continue
-        usable = _places(survey, part, value[block], block, poison)
+        usable = _places(survey, part, value[block], block, poison, precision)
         if is_exact:
             _survey_exact(survey, part, value[block], block)
             continue
@@ -286,7 +275,12 @@ def _part(array: np.ndarray, block: Block) -> np.ndarray:
 
 
 def _places(
-    survey: _Survey, part: np.ndarray, value: np.ndarray, block: Block, poison: int | None
+    survey: _Survey,
+    part: np.ndarray,
+    value: np.ndarray,
+    block: Block,
+    poison: int | None,
+    precision: Precision,
 ) -> np.ndarray | None:
     """Looks at poison and at NaN and Inf; gives the mask of comparable elements, None for all."""
     if poison is not None:
@@ -301,7 +295,10 @@ def _places(
     if largest <= dtype.largest and bool(np.isfinite(part).all()):
         return None
     want = value.astype(part.dtype)
-    want = np.where(_is_at_end(value, dtype), part, want)
+    is_free = _is_at_end(value, dtype)
+    if precision.is_split:
+        is_free |= np.isinf(value) & np.isnan(part)
+    want = np.where(is_free, part, want)
     wrong = (np.isnan(part) != np.isnan(want)) | (np.isinf(part) != np.isinf(want))
     wrong |= np.isinf(part) & np.isinf(want) & (np.signbit(part) != np.signbit(want))
     if wrong.any():
@@ -340,31 +337,30 @@ def _measure(
 ) -> None:
     size = np.abs(r)
     error = np.abs(np.subtract(y, r, out=y), out=y)
-    slack = precision.underflow * terms + precision.step
-    absolute = precision.underflow * terms
+    slack = absolute = precision.underflow * terms
     if r.ndim > 1:
         # The only absolute term: one rounding of the row's RMS. A vector has rows of one element.
         rows = np.sqrt(np.einsum("...i,...i->...", r, r) / r.shape[-1])
         absolute = absolute + precision.u_acc * rows[..., None]
-    limit = precision.limit(size, s, terms)
+    limit = precision.limit_before_rounding(size, s, terms)
     limit += absolute
-    ratios = error / limit
+    beyond = precision.take_off_rounding(error, size, limit)
+    ratios = beyond / limit
     if not (limit.max() < np.inf):
         # An infinite limit would let anything pass.
         ratios[~(limit < np.inf)] = np.nan
     survey.scaled.see(ratios, block)
     if family is Family.PROBE:
         allowed = precision.probe * np.maximum(size, s) + slack
-        if precision.is_narrow:
-            allowed += (precision.roundings * precision.u_out) * size
-        survey.probe.see(error / allowed, block)
+        if precision.step:
+            allowed += precision.roundings * precision.u_out * size
+        survey.probe.see(precision.take_off_rounding(error, size, allowed) / allowed, block)
     # As far as partial sums go: where signs are drawn at random with the square root of the terms,
     # where terms are sorted, or alternate and are added in lanes of one sign each, up to half of
     # the whole, before the rest takes it back.
     walk = s / 2 if family in ONE_SIDED else s / np.sqrt(terms)
     sums = _Sums(
-        rounding=_squares(precision.lose_by_rounding(size)) if precision.is_narrow else 0.0,
-        error=_squares(error),
+        error=_squares(beyond),
         reference=_squares(size),
         walk=_squares(walk) * (r.size / walk.size),
         count=r.size,

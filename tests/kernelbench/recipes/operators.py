@@ -9,6 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.codecs import host_dtype
+from kernelwright.kernelbench.dtypes import dtype_of
+from kernelwright.kernelbench.problem import Family, Structure
+
 Array = np.ndarray[Any, np.dtype[Any]]
 U = 2.0**-24
 
@@ -21,6 +26,39 @@ class Case(NamedTuple):
     inputs: tuple[Array, ...]
     truth: Array
     bound: Array
+    dtype: Any = np.float32
+    """Of the output."""
+
+
+DRAWN = 24
+"""Hidden shapes of a problem that a recipe in another precision is called with."""
+
+
+def in_policy(name: str, rng: np.random.Generator) -> Iterator[Case]:
+    """The cases of a problem in another precision: its tiny workload and hidden shapes of it, each
+    with one of its families in turn, held to the law of its precision (gate G1)."""
+    problem = registry.get(name)
+    (output,) = problem.outputs
+    asked = (Family.NORMAL, Family.NONFINITE, Family.EXACT, Family.OUTLIERS, Family.PROBE)
+    families = [each for each in asked if each in problem.families]
+    tiny = problem.structure(problem.workload("tiny"))
+    shapes: list[Structure] = [*[tiny] * len(families)]
+    shapes += itertools.islice(problem.variations(tiny, rng), DRAWN)
+    for shape, family in zip(shapes, itertools.cycle(families), strict=False):
+        values = problem.values(shape, family, rng)
+        expected = problem.oracle(shape, values)[output.name]
+        truth = np.asarray(expected.value)
+        with np.errstate(all="ignore"):
+            limit = problem.precision_of(output.name).limit(
+                np.abs(truth), expected.scale, np.maximum(1, expected.terms)
+            )
+        dtype = host_dtype(dtype_of(output.dtype))
+        if family is Family.EXACT or dtype_of(output.dtype).is_integral:
+            truth, limit = truth.astype(dtype).astype(float), np.zeros(truth.shape)
+        drawn = {**shape.arrays, **values}
+        inputs = tuple(drawn[tensor.name] for tensor in problem.inputs)
+        scalars = tuple(shape.axes[axis] for axis in problem.axes)
+        yield Case(f"{family} {dict(shape.axes)}", scalars, inputs, truth, limit, dtype)
 
 
 def bound(truth: Array, scale: Array | float, terms: Array | float) -> Array:
@@ -250,17 +288,18 @@ OPERATORS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
 def call(function: Any, case: Case) -> Array:
     """Calls the C function on copies of the inputs; the output starts as NaN between guards."""
     guard = 64
-    padded = np.full(case.truth.size + 2 * guard, np.nan, dtype=np.float32)
-    padded[:guard] = padded[-guard:] = 12345.0
+    unset = -1 if np.dtype(case.dtype).kind == "i" else np.nan
+    padded = np.full(case.truth.size + 2 * guard, unset).astype(case.dtype)
+    padded[:guard] = padded[-guard:] = 12288
     arrays = [np.ascontiguousarray(a).copy() for a in case.inputs]
     before = [a.copy() for a in arrays]
     pointers = [ctypes.c_void_p(a.ctypes.data) for a in arrays]
-    out = ctypes.c_void_p(padded.ctypes.data + 4 * guard)
+    out = ctypes.c_void_p(padded.ctypes.data + padded.itemsize * guard)
     function(*(ctypes.c_int(s) for s in case.scalars), *pointers, out)
-    assert (padded[:guard] == 12345.0).all(), f"{case.label}: written before the output"
-    assert (padded[-guard:] == 12345.0).all(), f"{case.label}: written after the output"
+    assert (padded[:guard] == 12288).all(), f"{case.label}: written before the output"
+    assert (padded[-guard:] == 12288).all(), f"{case.label}: written after the output"
     for kept, now in zip(before, arrays, strict=True):
-        np.testing.assert_array_equal(kept, now, err_msg=f"{case.label}: an input was changed")
+        assert kept.tobytes() == now.tobytes(), f"{case.label}: an input was changed"
     return padded[guard:-guard].reshape(case.truth.shape).copy()
 
 
@@ -268,14 +307,15 @@ def assert_right(function: Any, case: Case) -> None:
     """Holds a call against its truth; NaN and infinities must stand where they should."""
     found = call(function, case).astype(float)
     with np.errstate(over="ignore"):
-        rounded = case.truth.astype(np.float32)
+        rounded = case.truth.astype(case.dtype).astype(float)
     for kind in (np.isnan, np.isposinf, np.isneginf):
         np.testing.assert_array_equal(kind(found), kind(rounded), err_msg=case.label)
     finite = np.isfinite(rounded)
     error = np.abs(found[finite] - case.truth[finite])
     limit = np.broadcast_to(case.bound, case.truth.shape)[finite]
     if (worst := error > limit).any():
-        at = int(np.argmax(error / limit))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at = int(np.nanargmax(error / limit))
         raise AssertionError(
             f"{case.label}: {int(worst.sum())} of {error.size} wrong, the worst "
             f"{found[finite][at]} for {case.truth[finite][at]} (limit {limit[at]:.3g})"

@@ -34,5 +34,21 @@ def test_another_has_that_of_the_problem_it_is_most_like(name: str, nearest: str
     assert found.problem == nearest
 
 
+@pytest.mark.parametrize(
+    ("name", "language", "nearest"),
+    [
+        ("softmax_bf16", "cpp", "softmax_bf16"),
+        ("edge_softmax_f16", "cpp", "spmm_csr_f16"),
+        ("gemm_bf16", "cuda", "gemm"),
+    ],
+)
+def test_a_problem_in_a_policy_has_one_of_that_policy_where_there_is_one(
+    name: str, language: str, nearest: str
+) -> None:
+    found = find_example(registry.get(name), language)
+    assert found is not None
+    assert found.problem == nearest
+
+
 def test_there_is_none_in_a_language_without_recipes() -> None:
     assert find_example(registry.get("softmax"), "python") is None

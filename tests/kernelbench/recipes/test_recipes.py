@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,9 +20,12 @@ import pytest
 
 from kernelwright.errors import UnknownNameError, UsageError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.c_types import define_types
+from kernelwright.kernelbench.policies import POLICIES, name_in, split_name
 from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import get, recipes_for
+from kernelwright.kernelbench.recipes.catalogue import RECIPES
 
 
 def _load_operators() -> ModuleType:
@@ -38,7 +42,10 @@ def _load_operators() -> ModuleType:
 
 operators = _load_operators()
 PROBLEMS = list(operators.OPERATORS)
-ALL = [recipe for problem in PROBLEMS for recipe in recipes_for(problem)]
+ALL = [recipe for recipe in RECIPES if recipe.language == "cpp"]
+IN_POLICIES = sorted({recipe.problem for recipe in ALL} - set(PROBLEMS))
+FAST = ("gemm_bf16", "gemm_int8", "softmax_f16")
+"""One for each way in which elements are loaded and stored; the others are slow."""
 FLAGS = ["-std=c++20", "-march=native", "-fopenmp", "-fPIC", "-shared", "-fno-math-errno"]
 WIDE = {"cpus": 2.0, "vector_bytes": 64.0}
 NARROW = {"cpus": 1.0, "vector_bytes": 32.0}
@@ -64,7 +71,7 @@ def compile_all(
         running = []
         for name, source in batch:
             path = folder / f"{name}.cpp"
-            path.write_text(source)
+            path.write_text(define_types(source) + source)
             libraries[name] = path.with_suffix(".so")
             command = ["g++", *FLAGS, *flags, str(path), "-o", str(libraries[name])]
             running.append(subprocess.Popen(command, stderr=subprocess.PIPE, text=True))
@@ -81,7 +88,9 @@ def _pairs(sources: Iterable[tuple[str, str]]) -> Iterable[tuple[tuple[str, str]
 
 def verify(problem: str, library: ctypes.CDLL, knobs: Knobs) -> None:
     """Holds one library against every case of its operator."""
-    for case in operators.OPERATORS[problem](np.random.default_rng(7)):
+    rng = np.random.default_rng(7)
+    cases = operators.OPERATORS.get(problem, partial(operators.in_policy, problem))
+    for case in cases(rng):
         try:
             operators.assert_right(getattr(library, problem), case)
         except AssertionError as error:
@@ -101,7 +110,13 @@ def _two_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_WAIT_POLICY", "passive")
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize(
+    "problem",
+    [
+        *PROBLEMS,
+        *(pytest.param(p, marks=() if p in FAST else pytest.mark.slow) for p in IN_POLICIES),
+    ],
+)
 def test_default_agrees_with_float64(problem: str, tmp_path: Path) -> None:
     recipes = recipes_for(problem)
     sources = ((recipe.family, recipe.render(recipe.first_knobs())) for recipe in recipes)
@@ -198,6 +213,25 @@ def test_each_problem_has_two_families_with_distinct_names() -> None:
         families = [recipe.family for recipe in recipes_for(problem)]
         assert len(families) >= (1 if registry.get(problem).backward_of else 2)
         assert len(set(families)) == len(families)
+
+
+def test_what_can_be_asked_for_in_a_policy_has_recipes_there() -> None:
+    rows = ("bias_gelu", "layernorm", "rmsnorm", "softmax", "softmax_backward")
+    halves = (*rows, "gemm", "spmm_csr")
+    found = {split_name(problem) for problem in IN_POLICIES}
+    assert found == {
+        *((name, POLICIES[policy]) for name in halves for policy in ("f16", "bf16")),
+        *(("gemm", POLICIES[policy]) for policy in ("tf32", "tf32x3", "int8")),
+    }
+
+
+@pytest.mark.parametrize("policy", ["tf32", "tf32x3"])
+def test_a_policy_of_float32_tensors_has_the_float32_kernels(policy: str) -> None:
+    for recipe in recipes_for("gemm"):
+        text = recipe.render(recipe.first_knobs())
+        other = get(name_in("gemm", policy), recipe.family)
+        renamed = text.replace("void gemm(", f"void gemm_{policy}(")
+        assert other.render(other.first_knobs()) == renamed != text
 
 
 def test_unknown_names() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import scipy.sparse as sp
 
@@ -43,6 +44,12 @@ extern "C" void softmax(int M, int N, const float* x, float* y) {
     for (int j = 0; j < N; ++j) sum += y[(long)i * N + j] = std::exp(x[(long)i * N + j] - top);
     for (int j = 0; j < N; ++j) y[(long)i * N + j] /= sum;
   }
+}
+"""
+
+DOUBLED = """\
+extern "C" void doubled(int M, int N, const bfloat16* x, bfloat16* y) {
+  for (int i = 0; i < M * N; ++i) y[i] = 2.0f * x[i];
 }
 """
 
@@ -156,6 +163,19 @@ def softmax(source: str = SOFTMAX, **more: Any) -> Bundle:
         "cases": (Case("small", {"x": x}, {"y": exact}, {"y": 2.0**-20 * exact}),),
     }
     return bundle("softmax", source, **(known | more))
+
+
+def doubled(source: str = DOUBLED, **more: Any) -> Bundle:
+    """Tensors of a type that numpy lacks, and C++ too."""
+    x = np.random.default_rng(7).normal(size=(3, 5)).astype(ml_dtypes.bfloat16)
+    exact = 2 * x.astype(np.float64)
+    known: dict[str, Any] = {
+        "axes": {"M": "rows", "N": "columns"},
+        "inputs": (TensorSpec("x", "bfloat16", ("M", "N")),),
+        "outputs": (TensorSpec("y", "bfloat16", ("M", "N")),),
+        "cases": (Case("small", {"x": x}, {"y": exact}, {"y": 2.0**-8 * abs(exact)}),),
+    }
+    return bundle("doubled", source, **(known | more))
 
 
 def extremes(source: str = EXTREMES, **more: Any) -> Bundle:

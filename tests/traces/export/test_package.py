@@ -86,6 +86,15 @@ def test_selftest_finds_an_edited_source(imported: Any) -> None:
     assert lines[0].startswith("FAIL  kernel.cpp")
 
 
+def test_tensors_of_bfloat16_come_with_their_type(imported: Any) -> None:
+    lines: list[str] = []
+    selftest = imported(kernels.doubled())
+    assert selftest.run(say=lines.append), lines
+    assert "struct bfloat16" in (Path(selftest.__file__).parent / "kernel.cpp").read_text()
+    wrong = kernels.doubled(kernels.DOUBLED.replace("2.0f", "2.1f"))
+    assert not imported(wrong).run(say=lines.append)
+
+
 def test_benchmark_tells_here_from_there(
     modules: dict[str, ModuleType], capsys: pytest.CaptureFixture[str]
 ) -> None:
