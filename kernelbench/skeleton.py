@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from textwrap import fill, indent
 from typing import Any, NamedTuple, Protocol
 
-from .dtypes import in_cuda
+from .dtypes import FLOAT32, DType, dtype_of, in_c, in_cuda
 from .languages import CPP, CUDA, PYTHON, TRITON, Language
 from .problem import Problem, c_parameters
 
@@ -67,6 +68,31 @@ def _wrap_parameters(head: str, parameters: list[str], tail: str) -> str:
     return "\n".join((f"{head}(", *lines, current)) + f"){tail}"
 
 
+def _in_types(
+    code: str, problem: Problem, word: Callable[[DType], str], *, is_cast: bool = False
+) -> str:
+    """What computes an answer, written for float32, with the types that the problem's tensors have.
+
+    Args:
+        word: what the language calls a type.
+        is_cast: whether elements of inputs have to be told to become floats: CUDA's __half becomes
+            any number there is.
+    """
+    for tensor in problem.tensors:
+        dtype = dtype_of(tensor.dtype)
+        if tensor.is_index or dtype is FLOAT32:
+            continue
+        pointer = re.compile(rf"\bfloat\* (\w+) = {tensor.name}\b")
+        names = [tensor.name, *pointer.findall(code)]
+        code = pointer.sub(rf"{word(dtype)}* \1 = {tensor.name}", code)
+        if tensor in problem.outputs:
+            if dtype.is_integral:
+                code = code.replace("= (float)", f"= ({word(dtype)})")
+        elif is_cast and dtype.is_float:
+            code = re.sub(rf"\b({'|'.join(names)})\[", r"(float)\1[", code)
+    return code
+
+
 class _Cpp:
     advice = """\
 Keep the entry point; change what is inside: how the loops are ordered, cut into tiles and dealt
@@ -82,7 +108,8 @@ to threads, and in which precision sums are kept."""
         for name, extent in parts["each"]:
             lines.append("    " * depth + f"for (int {name} = 0; {name} < {extent}; ++{name}) {{")
             depth += 1
-        body = "\n".join(lines) + "\n" + indent(parts["c"], "    " * depth)
+        computed = _in_types(parts["c"], problem, in_c)
+        body = "\n".join(lines) + "\n" + indent(computed, "    " * depth)
         for left in reversed(range(depth)):
             body += "    " * left + "}\n"
         code = _enclose(self.signature(problem, ()), body)
@@ -117,11 +144,7 @@ The plan above says how the kernel is launched: change grid, block and args ther
         body = "\n".join([told, *at, f"if ({outside}) return;", ""])
         headers = {_HEADERS[t.dtype] for t in problem.tensors if t.dtype in _HEADERS}
         included = "".join(f"#include <{name}>\n" for name in sorted(headers))
-        computed = parts["c"]
-        for tensor in problem.inputs:
-            if tensor.dtype in _HEADERS:
-                # __half becomes any number there is: which one has to be said.
-                computed = re.sub(rf"\b{tensor.name}\[", f"(float){tensor.name}[", computed)
+        computed = _in_types(parts["c"], problem, in_cuda, is_cast=True)
         code = _enclose(self.signature(problem, ()), body + computed)
         return Written(plan, "\n" + included + "\n" * bool(included) + code)
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,17 @@ def test_a_candidate_begins_with_the_types_of_its_language() -> None:
     assert "(float)A[" in told
     assert "struct bfloat16" in define_types(signature(problem, CPP))
     assert not define_types(signature(registry.get("gemm_f16"), CPP))
+
+
+@pytest.mark.parametrize("policy", [*HALVES, "int8"])
+def test_what_a_candidate_begins_with_compiles(policy: str) -> None:
+    names = [name_in(name, policy) for name in registry.names()]
+    for problem in map(registry.get, names if policy in HALVES else ["gemm_int8"]):
+        source = define_types(signature(problem, CPP)) + skeleton(problem, CPP)
+        flags = ["-std=c++20", "-fopenmp", "-fsyntax-only", "-x", "c++", "-"]
+        done = subprocess.run(["g++", *flags], input=source, text=True, capture_output=True)
+        assert done.returncode == 0, (problem.name, done.stderr)
+        assert ("(int)total" in source) == (policy == "int8")
 
 
 @pytest.mark.parametrize("is_summed", [False, True])
