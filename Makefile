@@ -25,7 +25,7 @@ test test-jail test-fast: export OPENBLAS_NUM_THREADS := 1
 # Each process of a test run would compile what the one before it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
+.PHONY: demo test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile precisions attacks modules sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
@@ -68,9 +68,13 @@ test-jail: $(STAMP)
 		$(BIN)/pytest -m "jail and timed" || status=1; \
 	exit $$status
 
-# Every recipe for GPUs, every skeleton and compiled baseline, of which a sample is in `make test`.
+# Every row of the long tables of which a sample is in `make test` (tests/sampling.py).
+test-all:
+	TEST_ALL=1 $(MAKE) test
+
+# Of these, every recipe, every skeleton and compiled baseline.
 recipes: $(STAMP)
-	TEST_ALL_RECIPES=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes \
+	TEST_ALL=1 $(BIN)/pytest -n 2 --dist worksteal tests/kernelbench/recipes \
 		tests/kernelbench/test_baselines.py tests/cli/test_skeletons.py
 
 test-fast: $(STAMP)

@@ -11,11 +11,13 @@ import pytest
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import CPP
 from kernelwright.kernelbench.skeleton import skeleton
+from kernelwright.tests.sampling import one_in
 from kernelwright.traces.records import Depth, Status
 
 ROWS: list[dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("sizes.toml").read_text("utf-8")
 )["row"]
+TRIED = one_in(3, ROWS)
 CHECKS = (
     "correct on",
     "same data at a new address",
@@ -28,7 +30,7 @@ CHECKS = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", ROWS, ids=[row["name"] for row in ROWS])
+@pytest.mark.parametrize("row", TRIED, ids=[row["name"] for row in TRIED])
 def test_a_kernel_that_is_wrong_for_some_sizes_is_refused(court: Any, row: dict[str, str]) -> None:
     right = skeleton(registry.get(row["problem"]), CPP)
     assert right.count(row["find"]) == 1

@@ -23,6 +23,7 @@ from kernelwright.kernelbench.problem import (
     Problem,
     Structure,
 )
+from kernelwright.tests.sampling import some_of
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 CallFor = Callable[[Problem, Structure], BaselineCall]
@@ -34,9 +35,9 @@ ALL = [
 ]
 PLAIN = [pair for pair in ALL if pair[1] != "torch.compile"]
 COMPILED = [name for name, baseline in ALL if baseline == "torch.compile"]
-TINY_TOO = set(COMPILED if os.environ.get("TEST_ALL_RECIPES") else ("softmax", "sddmm_csr"))
-"""Each problem is compiled for its last workload, of odd and long axes; a dense and a sparse one
-for a small one as well, and all of them with `make recipes`."""
+TINY_TOO = some_of(COMPILED, lambda name: name in ("softmax", "sddmm_csr"))
+"""Each problem is compiled for its last workload, of odd and long axes; in a sample a dense and a
+sparse one for a small one as well."""
 COMPILED_FOR = [
     *((name, registry.get(name).workloads[-1].name) for name in COMPILED),
     *((name, "tiny") for name in COMPILED if name in TINY_TOO),

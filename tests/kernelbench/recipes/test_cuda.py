@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -25,6 +24,7 @@ from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.plan import Launches, Plan, check_built, parse, resolve
 from kernelwright.sandbox.run.arena import EXTRA_BYTES
+from kernelwright.tests.sampling import IS_WHOLE, one_in, some_of
 from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.checks.checking import try_all
 from kernelwright.verifier.evaluation import look
@@ -45,10 +45,9 @@ HIDDEN = 6
 LADDER = ["naive", "crc", "crc-cwm", "row-seq", "row-par", "nnz-seq", "nnz-par"]
 
 each_recipe = pytest.mark.parametrize("recipe", ALL, ids=lambda r: f"{r.problem}-{r.family}")
-IS_WHOLE = bool(os.environ.get("TEST_ALL_RECIPES"))
-"""`make recipes`: all of them with three sets of knobs each; a sample has one for each test."""
-SAMPLED = [recipe for recipe in ALL if IS_WHOLE or recipe.problem in ("spmm_csr", "softmax")]
-SCREENED = SAMPLED if IS_WHOLE else SAMPLED[::2]
+SAMPLED = some_of(ALL, lambda recipe: recipe.problem in ("spmm_csr", "softmax"))
+"""The whole has three sets of knobs of each; a sample has one for each test."""
+SCREENED = one_in(2, SAMPLED)
 sampled_recipe = pytest.mark.parametrize("recipe", SAMPLED, ids=lambda r: f"{r.problem}-{r.family}")
 
 
