@@ -93,7 +93,7 @@ def evaluate(
     where, on = evaluator.target, evaluator.task.workload.name
     prose = common.console(config)
     prose.print(f"evaluating {file} as {evaluator.task.problem} / {on} on {where}", markup=False)
-    own = evaluator.take(source)
+    own = evaluator.take(source, file.name)
     if own.note or own.fault:
         prose.print(own.note or f"no launch plan could be written: {own.fault}", markup=False)
     try:

@@ -314,7 +314,7 @@ def read_declaration(text: str, place: str) -> Declaration:
             hint="write numbers, words, lists and dictionaries; what is computed is a function",
         ) from error
     try:
-        return Declaration.model_validate(content)
+        declared = Declaration.model_validate(content)
     except ValidationError as error:
         # A word that nobody knows is why another one is missing.
         found = sorted(error.errors(), key=lambda each: each["type"] != "extra_forbidden")
@@ -325,6 +325,23 @@ def read_declaration(text: str, place: str) -> Declaration:
             f"{place}:{_line_of(node, first['loc'])}: {where}: {told}",
             hint="kernelbench/declaration.py says what a problem declares",
         ) from error
+    _ensure_sizes(declared, node, place)
+    return declared
+
+
+def _ensure_sizes(declared: Declaration, node: ast.Dict, place: str) -> None:
+    """Raises UsageError where a workload has a size that nothing has, with its line."""
+    for workload in declared.all_workloads:
+        for axis, size in workload.axes.items():
+            # A choice may have a value 0.
+            least = 0 if isinstance(declared.lengths.get(axis), tuple) else 1
+            if isinstance(size, bool) or not isinstance(size, int) or size < least:
+                path = ("workloads", workload.kind, workload.name)
+                raise UsageError(
+                    f"{place}:{_line_of(node, path)}: the workload '{workload.name}' gives "
+                    f"{size!r} for axis {axis}",
+                    hint="sizes are whole numbers from 1 on",
+                )
 
 
 def find_declaration(text: str, place: str) -> ast.Dict:

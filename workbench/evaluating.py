@@ -105,9 +105,16 @@ class Evaluator:
         """Whether the target is a device that is not here: then nothing is timed."""
         return self._require_open().is_emulated
 
-    def take(self, text: str) -> OwnKernel:
-        """The source as a candidate: CUDA with host code of its own gets its launch plan."""
-        return take_own(OwnKernel(text, self.language), registry.get(self.task.problem))
+    def take(self, text: str, name: str = "") -> OwnKernel:
+        """The source as a candidate: CUDA with host code of its own gets its launch plan.
+
+        Args:
+            name: What it is called, for an error.
+
+        Raises:
+            UsageError: it is a kernel of another problem.
+        """
+        return take_own(OwnKernel(text, self.language, name), registry.get(self.task.problem))
 
     def evaluate(
         self, source: str | Path, *, record: bool = False, file: Path | None = None
@@ -120,11 +127,12 @@ class Evaluator:
             file: Where a text was read: what the file is called is kept with it.
 
         Raises:
+            UsageError: it is a kernel of another problem.
             UnkeptVerdictError: it has a verdict, which its home took no more.
         """
         file = source if isinstance(source, Path) else file
         text = read_source_file(source) if isinstance(source, Path) else source
-        text = self.take(text).text
+        text = self.take(text, file.name if file else "").text
         protocol = Depth.RECORD if record else Depth.FULL
         referee = self._require_open()
         if self._store is not None:

@@ -109,9 +109,15 @@ def read_source_file(file: Path) -> str:
 
 
 def take_own(own: OwnKernel, problem: Problem) -> OwnKernel:
-    """The kernel as a candidate for a problem: CUDA with host code gets its launch plan."""
-    from ..sandbox.host_plan.convert import Converted, convert, is_published_form
+    """The kernel as a candidate for a problem: CUDA with host code gets its launch plan.
 
+    Raises:
+        UsageError: it is a kernel of another problem.
+    """
+    from ..sandbox.host_plan.convert import Converted, convert, is_published_form
+    from .other_problem import ensure_for_problem
+
+    ensure_for_problem(own.text, own.language, problem, own.name or "the source")
     if own.language != CUDA.name or not is_published_form(own.text):
         return own
     found = convert(own.text, problem)

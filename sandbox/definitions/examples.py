@@ -107,6 +107,13 @@ def ensure_examples(sets: Sequence[Sequence[Any]], names: Sequence[str], source:
                     line,
                     _advise(example),
                 )
+            if not example.numel():
+                raise CannotTraceError(
+                    f"{INPUTS} gives {tuple(example.shape)} for the parameter '{name}': nothing is "
+                    "computed of a size of 0",
+                    line,
+                    "give examples whose sizes are 1 at least",
+                )
             if example.ndim != first.ndim:
                 raise CannotTraceError(
                     f"'{name}' has {first.ndim} axes in example 1 of {INPUTS} and {example.ndim} "

@@ -160,6 +160,8 @@ def test_a_file_is_read_and_never_run() -> None:
         ('"N": 3}', '"graph": "enron"}', "names the graph 'enron', which nobody knows"),
         ('"N": 3}', '"pattern": "hubs 9"}', "'hubs 9' is no law with a number, such as 'hub 2000'"),
         ('"N": 3}', '"pattern": "hub"}', "'hub' is no law with a number"),
+        ('"N": 3}', '"N": 0}', "the workload 'tiny' gives 0 for axis N"),
+        ('"tiny": {"M": 2, "N": 3}', '"2x0": "a note"', "the workload '2x0' gives 0 for axis N"),
     ],
 )
 def test_what_cannot_be_is_told_with_its_line(old: str, new: str, told: str) -> None:

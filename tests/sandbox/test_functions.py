@@ -116,6 +116,12 @@ def test_a_module_may_give_several_sets_of_examples() -> None:
             "float32",
         ),
         (
+            with_examples("torch.randn(0, 7), torch.randn(7, 8)"),
+            "torch.randn(0",
+            "gives (0, 7) for the parameter 'x': nothing is computed of a size of 0",
+            "sizes are 1",
+        ),
+        (
             with_examples(f"[{ONE}, {OTHER}]", VIEW),
             "return [[",
             "axis 1 of 'x' is 7 in example 2 of get_inputs, and by its trace the file computes "
