@@ -14,6 +14,7 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -21,6 +22,10 @@ _FORMAT = struct.Struct("<IIQQ")
 FRAME_BYTES = _FORMAT.size
 SUMMED_WORDS = 256
 """DONE carries a sum over at most so many words of an output; the runners hold the same number."""
+PATIENCE = 10
+"""An answer is waited for so many times its deadline at most."""
+_LEAST_SHARE = 0.02
+"""Of a deadline: what is not given once more."""
 _SO_TIMESTAMPNS = 35
 _STAMP = struct.Struct("@qq")
 _ANCILLARY = socket.CMSG_SPACE(_STAMP.size)
@@ -116,6 +121,26 @@ def receive(channel: socket.socket, timeout_s: float) -> Received:
     if len(content) != FRAME_BYTES:
         raise FrameError("the runner sent something else than a frame")
     return Received(Frame(*_FORMAT.unpack(content)), sent_ns)
+
+
+def receive_patiently(
+    channel: socket.socket, timeout_s: float, stood_s: Callable[[], float]
+) -> Received:
+    """As `receive`; but the time in which others had the CPUs is given once more, up to PATIENCE
+    times the deadline in all: a busy machine is nothing that a candidate could help.
+
+    Args:
+        stood_s: for how long the other side was ready to run and did not, since it was asked last.
+    """
+    left, most = timeout_s, (PATIENCE - 1) * timeout_s
+    while True:
+        try:
+            return receive(channel, left)
+        except FrameError as error:
+            left = min(stood_s(), most) if error.is_late else 0.0
+            most -= left
+            if left < _LEAST_SHARE * timeout_s:
+                raise
 
 
 def has_more(channel: socket.socket) -> bool:

@@ -29,6 +29,7 @@ from ..frames import (
     has_more,
     now_ns,
     receive,
+    receive_patiently,
     send,
 )
 from ..isolation.calls import name_call
@@ -37,6 +38,7 @@ from .begun import Begun, Plane
 from .gate import Coverage
 from .program import Program
 from .starting import begin
+from .threads import Used
 
 CLEAN_CALLS = 15
 """Empty calls before the candidate is loaded: what the runner itself takes here."""
@@ -251,10 +253,17 @@ class Runner:
         opened = self._cpu_now()
         start, started = now_ns(), time.perf_counter_ns()
         gate.open(nonce, choice)
-        done = self._hear(FrameKind.DONE, nonce, timeout_s, while_doing=while_doing)
+        busy: list[Used] = []
+
+        def stood_s() -> float:
+            busy.append(gate.take_usage())
+            return busy[-1].waited_ns / 1e9
+
+        done = self._hear(FrameKind.DONE, nonce, timeout_s, stood_s, while_doing=while_doing)
         elapsed = time.perf_counter_ns() - started
         after = gate.freeze(self._cpu_now)
-        busiest, waited = gate.take_usage()
+        busy.append(gate.take_usage())
+        busiest, waited = (sum(each) for each in zip(*busy, strict=True))
         ahead, woken = max(0, opened - self._cpu_mark), max(0, opened - frozen)
         spent = max(0, after - opened)
         self._cpu_mark = after
@@ -288,11 +297,13 @@ class Runner:
         expected: FrameKind,
         nonce: int,
         timeout_s: float,
+        stood_s: Callable[[], float] = lambda: 0.0,
         *,
         while_doing: str = "",
     ) -> Received:
+        """The answer that is due; `stood_s`: as for receive_patiently."""
         try:
-            answer = receive(self._channel, timeout_s)
+            answer = receive_patiently(self._channel, timeout_s, stood_s)
         except FrameError as error:
             raise self._fault(error, timeout_s, while_doing) from error
         frame = answer.frame

@@ -54,6 +54,10 @@ def private(tmp_path: Path, shared_cache: Path) -> dict[str, str]:
     return environment(tmp_path, shared_cache)
 
 
+COMPILED = "KERNELWRIGHT_MAX_PREPARATION"
+"""A test that wants the compiled baseline takes this away: it takes a minute to be ready."""
+
+
 def environment(tmp_path: Path, cache: Path) -> dict[str, str]:
     """What the command may see: private folders, and this package."""
     kept = {
@@ -66,6 +70,7 @@ def environment(tmp_path: Path, cache: Path) -> dict[str, str]:
         "KERNELWRIGHT_HOME": str(tmp_path / "home"),
         "KERNELWRIGHT_CACHE_DIR": str(cache),
         "KERNELWRIGHT_TIMING_LOCK": os.environ["KERNELWRIGHT_TIMING_LOCK"],
+        COMPILED: "30s",
         "PYTHONPATH": str(Path(kernelwright.__file__).parent.parent),
         "PYTHONWARNINGS": "error",
         "COLUMNS": "120",

@@ -14,7 +14,7 @@ from kernelwright.tests.jails import no_jail, skip_for_want_of_one
 from kernelwright.traces.records import Status
 from kernelwright.workbench.home import Home
 
-from .conftest import environment
+from .conftest import COMPILED, environment
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-operator.md"
 EMPTY, MODULE = "## From an empty folder\n", "## From a PyTorch module\n"
@@ -125,6 +125,7 @@ def test_cuda_as_it_is_published(reader: Reader) -> None:
 def test_a_pytorch_module_as_it_stands(tmp_path: Path, shared_cache: Path) -> None:
     skip_for_want_of_one(no_jail())
     reader = Reader(tmp_path, shared_cache)
+    del reader.env[COMPILED]
     (part,) = parts(MODULE)
     assert [line.split()[1] for line in reader.follow(part)] == ["problems", "eval", "export"]
     judged = reader.home["@last"]

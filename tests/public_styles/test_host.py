@@ -15,6 +15,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.sandbox.host_plan.convert import Converted, convert
 from kernelwright.sandbox.plan.faults import PlanFault
 from kernelwright.tests.court import Court
+from kernelwright.tests.sampling import one_in
 
 HERE = Path(__file__).parent
 ROWS = tomllib.loads((HERE / "host.toml").read_text("utf-8"))
@@ -45,7 +46,7 @@ def test_it_gets_its_plan_or_is_refused_with_a_line(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", one_in(3, CONVERTED))
 def test_it_is_judged(name: str, court: Court) -> None:
     found = convert_file(name)
     assert isinstance(found, Converted)

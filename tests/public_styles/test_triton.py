@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelwright.tests.court import Court
+from kernelwright.tests.sampling import one_in
 from kernelwright.traces.records import Status
 
 HERE = Path(__file__).parent / "triton"
@@ -41,7 +42,7 @@ def test_every_style_has_its_row() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", STYLES)
+@pytest.mark.parametrize("name", one_in(3, STYLES))
 def test_a_public_style_is_judged(court: Court, name: str) -> None:
     source = (HERE / f"{name}.py").read_text("utf-8")
     verdict = court.look(source, STYLES[name], "triton", seed=b"public styles")
