@@ -32,6 +32,7 @@ from kernelwright.sandbox.builders.model import EmulatedVariant
 from kernelwright.sandbox.run.memory_access import examine
 from kernelwright.sandbox.run.once import CallInputs, play
 from kernelwright.sandbox.run.process import RunFault
+from kernelwright.tests.sampling import one_in
 from kernelwright.verifier.stands.cuda_candidate import CudaCandidate
 from kernelwright.verifier.stands.gpu_candidates import GpuGround
 from kernelwright.verifier.truth import gates
@@ -143,13 +144,19 @@ def machine(shared_cache: Path) -> Machine:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", BUGS)
-def test_a_mistake_is_caught_and_its_twin_is_not(machine: Machine, name: str) -> None:
+def test_a_mistake_is_caught(machine: Machine, name: str) -> None:
     problem, expected = registry.get(BUGS[name][0]), BUGS[name][1]
     source = (HERE / f"{name}.cu").read_text("utf-8")
     caught = Trial(machine, problem, source).catchers()
     print(name, "caught by", *sorted(caught))
     assert expected <= caught, caught
-    assert Trial(machine, problem, twin(source)).catchers() == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", one_in(3, BUGS))
+def test_its_twin_is_not(machine: Machine, name: str) -> None:
+    source = twin((HERE / f"{name}.cu").read_text("utf-8"))
+    assert Trial(machine, registry.get(BUGS[name][0]), source).catchers() == set()
 
 
 def test_every_source_has_its_row_and_says_what_is_wrong() -> None:

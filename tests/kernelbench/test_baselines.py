@@ -23,7 +23,7 @@ from kernelwright.kernelbench.problem import (
     Problem,
     Structure,
 )
-from kernelwright.tests.sampling import some_of
+from kernelwright.tests.sampling import one_in, some_of
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 CallFor = Callable[[Problem, Structure], BaselineCall]
@@ -145,7 +145,7 @@ for baseline in problem.baselines:
 """
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", one_in(3, registry.names()))
 def test_a_baseline_that_does_not_say_so_writes_no_input(name: str) -> None:
     problem = registry.get(name)
     quiet = [b for b in PLAIN if b[0] == name and not _baseline(problem, b[1]).writes_inputs]

@@ -13,6 +13,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.codecs import host_dtype
 from kernelwright.kernelbench.dtypes import BFLOAT16
 from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+from kernelwright.tests.sampling import one_in
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 Implementation = Callable[[Structure, Arrays, type], np.ndarray]
@@ -335,7 +336,7 @@ def test_a_problem_has_three_kinds_of_workloads_and_a_source(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_honest_float32_passes_the_realistic_workloads(name: str, gates: Gates) -> None:
     problem = registry.get(name)
     rng = np.random.default_rng(10)
