@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from kernelwright.kernelbench import registry
+from kernelwright.tests.sampling import one_in
 from kernelwright.traces.records import Depth, Status, Verdict
 
 HERE = Path(__file__).parent
@@ -22,6 +23,9 @@ FIELDS = ("name", "file", "problem", "workload", "protocol", "why")
 
 def cases(protocol: Depth) -> list[Any]:
     return [pytest.param(row, id=row["name"]) for row in KERNELS if row["protocol"] == protocol]
+
+
+FULL = one_in(2, cases(Depth.FULL))
 
 
 def judged(court, kernel: dict[str, str], expected: tuple[Status, ...]) -> Verdict:
@@ -50,7 +54,7 @@ def test_an_honest_kernel_is_not_refused(court, kernel):
 
 @pytest.mark.slow
 @pytest.mark.timed
-@pytest.mark.parametrize("kernel", cases(Depth.FULL))
+@pytest.mark.parametrize("kernel", FULL)
 def test_an_honest_kernel_is_verified(court, kernel):
     assert_timed(judged(court, kernel, (Status.VERIFIED,)), kernel)
 
