@@ -15,6 +15,7 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.sizes import BANDS, LANES
 from kernelwright.kernelbench.tried import LEAST_SHORT, Tried
 from kernelwright.sandbox.run.arena import footprint
+from kernelwright.tests.sampling import one_in
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.checks.checking import _change_item
 from kernelwright.verifier.stands.sides import HIDDEN_ROOM
@@ -71,7 +72,7 @@ def list_hidden(trials: list[Trial]) -> list[Trial]:
     return list(seen.values())
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", one_in(3, registry.names()))
 def test_a_full_plan_has_every_family_and_the_special_ones_on_the_workload(name: str) -> None:
     stage = stage_of(name)
     for seed in range(5):
@@ -151,7 +152,7 @@ def test_short_shapes_bring_remainders_on_values_that_hide_nothing(name: str) ->
         assert len(hidden) - len(sharp) >= SHAPES[Depth.FULL] // 12
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", one_in(3, registry.names()))
 def test_every_screening_has_a_wide_shape_and_values_that_are_not_finite(name: str) -> None:
     stage = stage_of(name)
     for seed in range(10):
@@ -236,7 +237,7 @@ def test_where_shapes_are_dear_none_is_long_in_two_axes(name: str) -> None:
     assert not any(t.name.startswith("hidden bulk") for trials in few for t in trials)
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", one_in(3, registry.names()))
 def test_hidden_shapes_fit_into_the_memory_that_is_kept_for_them(name: str) -> None:
     problem = registry.get(name)
     for workload, seed in itertools.product(("tiny", problem.default_workload.name), range(4)):
