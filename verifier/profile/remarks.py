@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...kernelbench.arithmetic import BYTES_ALONE, Arithmetic, Peak
 from ...kernelbench.targets import Product
 from ...sandbox.run.memory_access import LaunchCount
 from . import model
@@ -124,6 +125,19 @@ def assumptions(device: Product, counted: str) -> str:
         f"modelled for {device.name} ({device.source}): {counted}; "
         f"{model.BANDWIDTH_SHARE:.0%} of the bandwidth, {model.LAUNCH_US:g} µs a launch; it ranks "
         "candidates and is no measurement"
+    )
+
+
+def bound(arithmetic: Arithmetic, peak: Peak | None) -> str:
+    """Which peak roofline_us was made with."""
+    if peak is None:
+        return (
+            f"roofline_us is of {BYTES_ALONE}: of {arithmetic.words} no peak is known of this "
+            "device"
+        )
+    return (
+        f"roofline_us: compulsory bytes, or flops at {peak.rate:.4g} TFLOP/s ({peak.words}; policy "
+        f"{arithmetic.policy})"
     )
 
 

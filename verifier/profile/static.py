@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import PrerequisiteError
+from ...kernelbench.arithmetic import Arithmetic, Peak
 from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.targets import Architecture, Product, architecture
 from ...sandbox.builders.disassembler import disassemble
@@ -49,6 +50,7 @@ def static_profile(
     *,
     flops: float,
     moved: float,
+    arithmetic: Arithmetic,
     device: Product | None,
     counts: Counts | None = None,
     home: Path | None = None,
@@ -58,6 +60,7 @@ def static_profile(
     Args:
         flops: Floating-point operations of one call, by the problem's cost model.
         moved: Compulsory bytes of one call.
+        arithmetic: What the problem allows; says which peak bounds it.
         device: Whose data sheet the time is modelled with; None: no time is modelled.
         counts: What an emulation counted. Of the workload that is profiled, the modelled time is
             made of it; of another one, its ratios by source line are.
@@ -83,7 +86,9 @@ def static_profile(
             seen, machine, flops, moved + _scratch_bytes(launches), counts
         )
         filling = _filling_us(filled, fills, device)
-        metrics += _times(seen, filling, flops=flops, moved=moved, device=device)
+        bound = _bound(seen, arithmetic, device)
+        metrics += _times(seen, filling, flops=flops, moved=moved, device=device, peak=bound)
+        said.append(remarks.bound(arithmetic, bound))
         said.append(remarks.assumptions(device, remarks.counted_how(seen, trip_count, counts)))
     else:
         why = (
@@ -249,11 +254,16 @@ def _of_launches(launches: Launches, seen: Sequence[SeenLaunch]) -> list[Metric]
 
 
 def _times(
-    seen: Sequence[SeenLaunch], filling_us: float, *, flops: float, moved: float, device: Product
+    seen: Sequence[SeenLaunch],
+    filling_us: float,
+    *,
+    flops: float,
+    moved: float,
+    device: Product,
+    peak: Peak | None,
 ) -> list[Metric]:
     total = filling_us + sum(one.estimate.total_us for one in seen if one.estimate)
-    peak = _peak(seen, device)
-    floor = max(moved / device.memory_gbs / 1e3, flops / peak / 1e6)
+    floor = max(moved / device.memory_gbs / 1e3, flops / peak.rate / 1e6 if peak else 0.0)
     terms: dict[str, float] = {}
     for one in seen:
         for name, value in one.estimate.terms.items() if one.estimate else ():
@@ -275,12 +285,13 @@ def _times(
         Metric(name="flops", value=flops, unit="flops"),
         Metric(name="bytes", value=moved, unit="bytes"),
     ]
+    if peak:
+        unit = f"TFLOP/s, {peak.words}"
+        static.append(Metric(name="peak_tflops", value=peak.rate, unit=unit, level=Level.MODELLED))
     return [*static, *kept.values()]
 
 
-def _peak(seen: Sequence[SeenLaunch], device: Product) -> float:
-    """TFLOP/s: of the tensor cores where they are used, else of fp32."""
+def _bound(seen: Sequence[SeenLaunch], arithmetic: Arithmetic, device: Product) -> Peak | None:
+    """The peak of the data sheet that the problem's arithmetic is held to, in TFLOP/s."""
     uses_tensor = any(one.mix and one.mix.everywhere[OpClass.TENSOR] for one in seen)
-    return (
-        device.tflops.get("fp16", device.tflops["fp32"]) if uses_tensor else device.tflops["fp32"]
-    )
+    return arithmetic.usual_peak(device.tflops, on_tensor_cores=uses_tensor)
