@@ -134,7 +134,7 @@ def arithmetic_of(problem: Problem) -> Arithmetic:
     if policy == TF32X3:
         return Arithmetic(policy, (Way("tf32", TF32_PRODUCTS),), (*plain, *in_parts), is_product)
     floats = tuple(way for way in narrow if way.kind != "int8")
-    return Arithmetic(policy, floats or plain, (*plain, *in_parts), is_product)
+    return Arithmetic(policy, floats or plain, plain if floats else in_parts, is_product)
 
 
 def _best(ways: tuple[Way, ...], rates: Mapping[str, float]) -> Peak | None:

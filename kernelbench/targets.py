@@ -29,8 +29,18 @@ SHARED_WITHOUT_OPT_IN = 48 << 10
 """Bytes of shared memory that a block may declare statically."""
 MAX_PARAMETER_BYTES = 4096
 WARP = 32
-ARITHMETIC = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8")
-"""What a product may have a peak of: fp32 by its ordinary units, all others by tensor cores."""
+ARITHMETIC = {
+    "fp64": 80,
+    "fp32": 0,
+    "tf32": 80,
+    "fp16": 70,
+    "bf16": 80,
+    "fp8": 89,
+    "fp4": 100,
+    "int8": 72,
+}
+"""What a product may have a peak of: fp32 by its ordinary units, all others by tensor cores; and
+since which compute capability those do it (CUDA C++ Programming Guide)."""
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ BY_CAPABILITY = {"fp16": 70, "int8": 72, "tf32": 80, "bf16": 80, "fp8": 89, "fp4
     ("name", "main", "others"),
     [
         ("gemm", (Way("fp32"),), (Way("bf16", 6),)),
-        ("gemm_f16", (Way("fp16"),), (Way("fp32"), Way("bf16", 6))),
-        ("gemm_bf16", (Way("bf16"),), (Way("fp32"), Way("bf16", 6))),
+        ("gemm_f16", (Way("fp16"),), (Way("fp32"),)),
+        ("gemm_bf16", (Way("bf16"),), (Way("fp32"),)),
         ("gemm_tf32", (Way("tf32"),), (Way("fp32"),)),
         ("gemm_tf32x3", (Way("tf32", 3),), (Way("fp32"), Way("bf16", 6))),
         ("gemm_int8", (Way("int8"),), ()),

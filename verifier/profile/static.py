@@ -23,7 +23,7 @@ from ...sandbox.builders.model import DeviceBuilt, KernelFacts
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile
-from . import emulated, model, remarks
+from . import emulated, model, remarks, tensor_use
 from .executed import Counts, work_of
 from .mix import Mix, OpClass, mix_of
 from .model import DeviceRates, LaunchShape
@@ -82,11 +82,13 @@ def static_profile(
     metrics: list[Metric] = []
     if device is not None and all(one.occupancy.blocks for one in seen):
         machine = DeviceRates(chip, device)
+        work = flops * tensor_use.products_for_one(seen, arithmetic)
+        seen = tensor_use.with_untold(seen, arithmetic, work)
         seen, trip_count = _model_times(
-            seen, machine, flops, moved + _scratch_bytes(launches), counts
+            seen, machine, work, moved + _scratch_bytes(launches), counts
         )
         filling = _filling_us(filled, fills, device)
-        bound = _bound(seen, arithmetic, device)
+        bound = tensor_use.find_bound(seen, arithmetic, device)
         metrics += _times(seen, filling, flops=flops, moved=moved, device=device, peak=bound)
         said.append(remarks.bound(arithmetic, bound))
         said.append(remarks.assumptions(device, remarks.counted_how(seen, trip_count, counts)))
@@ -95,12 +97,16 @@ def static_profile(
             f"no data sheet is known for {chip.name}" if device is None else "a block does not fit"
         )
         said.append(f"no time is modelled: {why}")
+    rates = device.tflops if device else None
+    unused = tensor_use.find_unused(seen, arithmetic, chip, rates)
     main = max(seen, key=lambda one: one.estimate.total_us if one.estimate else 0.0, default=None)
     if main is not None:
         sms = device.sms if device else 0
         counted = counts.find_count(main.number, main.launch.kernel) if counts else None
         metrics = [*_of_kernel(main, sms), *_of_launches(launches, seen), *metrics]
+        metrics += tensor_use.metrics_of_unused(unused)
         about = [*remarks.findings(main, counted), *remarks.latency(main, sms)]
+        about += [*remarks.tensor_cores(seen), *remarks.unused_tensor_cores(unused, arithmetic)]
         said = [*(remarks.launch(one, sms) for one in seen), *about, *said]
         if counts is not None and counted is not None:
             where = f"{main.facts.name} on {counts.shape}"
@@ -218,7 +224,7 @@ def _of_executed(one: SeenLaunch) -> list[Metric]:
     return [
         Metric(name=f"executed_{name}", value=value, level=Level.MODELLED)
         for name, value in counted.items()
-    ]
+    ] + tensor_use.metrics_of_executed(one)
 
 
 def _of_mix(mix: Mix) -> list[Metric]:
@@ -242,6 +248,7 @@ def _of_mix(mix: Mix) -> list[Metric]:
         Metric(name="local_in_loops", value=mix.in_loops[OpClass.LOCAL]),
         Metric(name="integer_share", value=mix.share(OpClass.INTEGER)),
         Metric(name="conversion_share", value=mix.share(OpClass.CONVERT)),
+        *tensor_use.metrics_of_code(mix),
     ]
 
 
@@ -289,9 +296,3 @@ def _times(
         unit = f"TFLOP/s, {peak.words}"
         static.append(Metric(name="peak_tflops", value=peak.rate, unit=unit, level=Level.MODELLED))
     return [*static, *kept.values()]
-
-
-def _bound(seen: Sequence[SeenLaunch], arithmetic: Arithmetic, device: Product) -> Peak | None:
-    """The peak of the data sheet that the problem's arithmetic is held to, in TFLOP/s."""
-    uses_tensor = any(one.mix and one.mix.everywhere[OpClass.TENSOR] for one in seen)
-    return arithmetic.usual_peak(device.tflops, on_tensor_cores=uses_tensor)

@@ -6,7 +6,6 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -18,7 +17,6 @@ from kernelwright.sandbox.builders import disassembler, toolchain
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.builders.workshop import Workshop
-from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import (
     ZERO_FILL,
@@ -29,58 +27,11 @@ from kernelwright.sandbox.plan.model import (
     Scratch,
 )
 from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
+from kernelwright.tests.verifier.profile.bench import STRICT, Bench, N
 from kernelwright.traces.records import Level, Profile
 from kernelwright.verifier.profile.executed import Counts
 from kernelwright.verifier.profile.model import LAUNCH_US, DeviceRates
 from kernelwright.verifier.profile.static import static_profile
-
-N = 1 << 24
-STRICT = arithmetic_of(registry.get("gemm"))
-
-
-class Bench(NamedTuple):
-    """Builds and profiles in one cache and jail."""
-
-    workshop: Workshop
-
-    def built(self, source: str, chip: str = "sm_90") -> DeviceBuilt:
-        found = build(self.workshop, source, ("k",), architecture(chip))
-        assert isinstance(found, DeviceBuilt), found
-        return found
-
-    def profile(
-        self,
-        source: str,
-        grid: int,
-        block: int = 256,
-        *,
-        chip: str = "sm_90",
-        shared: int = 0,
-        flops: float = N,
-        moved: float = 8 * N,
-        **more,
-    ) -> Profile:
-        launch = Launch(0, (grid, 1, 1), (block, 1, 1), shared)
-        more.setdefault("device", device_of(chip))
-        more.setdefault("arithmetic", STRICT)
-        return static_profile(
-            self.workshop,
-            self.built(source, chip),
-            Launches(("k",), (launch,)),
-            flops=flops,
-            moved=moved,
-            **more,
-        )
-
-
-@pytest.fixture(scope="module")
-def bench(shared_cache: Path) -> Bench:
-    try:
-        toolchain.find_nvrtc()
-        toolchain.find_nvdisasm()
-        return Bench(Workshop(choose(), shared_cache))
-    except PrerequisiteError as error:
-        pytest.skip(str(error))
 
 
 def counted(line: int, waste: float, *operations: str, space: str = "global") -> Counts:
