@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.arithmetic import arithmetic_of
 from kernelwright.kernelbench.targets import Architecture, architecture, device_of
 from kernelwright.sandbox.builders import cuda
 from kernelwright.sandbox.builders.model import DeviceBuilt
@@ -154,6 +156,7 @@ def profiled(workshop: Workshop, row: Row, chip: Architecture) -> Profile:
         Launches(("k",), (launch,)),
         flops=row.flops,
         moved=row.moved,
+        arithmetic=arithmetic_of(registry.get("gemm")),
         device=device_of(chip.name),
         counts=row.counts,
     )

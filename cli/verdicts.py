@@ -140,7 +140,8 @@ def measurement_notes(measurement: Measurement) -> Iterator[str]:
     for name, reason in measurement.missing.items():
         yield f"baseline {name} did not run: {reason}"
     if measurement.roofline is not None:
-        yield f"{percent(measurement.roofline)} of this machine's measured roofline"
+        roof = f" ({measurement.roof})" if measurement.roof else ""
+        yield f"{percent(measurement.roofline)} of this machine's measured roofline{roof}"
     if prepared := preparing(measurement):
         yield f"prepared: {prepared}"
     if measurement.is_launch_bound:

@@ -2,14 +2,15 @@
 """What a CUDA architecture allows, and what the devices built on it reach at most.
 
 Limits are those of the CUDA C++ Programming Guide's table of technical specifications per compute
-capability; peaks are the vendor's data sheets, dense (without sparsity). A peak measured on a
-device goes before one of these: what is computed from them is `modelled`.
+capability; peaks are the vendor's data sheets, dense (without sparsity), the sheet's name beside
+them. A peak measured on a device goes before one of these: what is computed from them is
+`modelled`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import UnknownNameError
@@ -28,6 +29,18 @@ SHARED_WITHOUT_OPT_IN = 48 << 10
 """Bytes of shared memory that a block may declare statically."""
 MAX_PARAMETER_BYTES = 4096
 WARP = 32
+ARITHMETIC = {
+    "fp64": 80,
+    "fp32": 0,
+    "tf32": 80,
+    "fp16": 70,
+    "bf16": 80,
+    "fp8": 89,
+    "fp4": 100,
+    "int8": 72,
+}
+"""What a product may have a peak of: fp32 by its ordinary units, all others by tensor cores; and
+since which compute capability those do it (CUDA C++ Programming Guide)."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +125,10 @@ class Product:
     memory_gbs: float
     """GB/s."""
     tflops: dict[str, float] = field(default_factory=dict)
-    """Peak by arithmetic: fp32, tf32, fp16, fp8, int8 (TOP/s); dense."""
+    """Peak by arithmetic (ARITHMETIC; int8 in TOP/s): dense, narrow types summed in float32 or
+    int32. One that the product's tensor cores do not have is missing."""
     source: str = "vendor's data sheet, dense"
+    """Which one."""
     l2_mb: float = 0.0
     """Size of the L2 cache; 0 where it is not known."""
 
@@ -168,34 +183,80 @@ def _device(
     capability: int,
     sms: int,
     memory: float,
-    fp32: float,
-    tf32: float,
-    fp16: float,
-    fp8: float,
-    int8: float,
+    sheet: str,
+    peaks: Mapping[str, float],
     *,
     l2: float = 0.0,
 ) -> Product:
-    peaks = {"fp32": fp32, "tf32": tf32, "fp16": fp16, "fp8": fp8, "int8": int8}
-    known = {kind: peak for kind, peak in peaks.items() if peak}
-    return Product(name, f"sm_{capability}", sms, memory, known, l2_mb=l2)
+    assert peaks.keys() <= set(ARITHMETIC)
+    source = f"vendor's data sheet ({sheet}), dense"
+    return Product(name, f"sm_{capability}", sms, memory, dict(peaks), source, l2)
 
+
+_T4 = {"fp32": 8.1, "fp16": 65.0, "int8": 130.0}
+"""NVIDIA T4 data sheet: 65 of mixed precision; Turing has neither bfloat16 nor TF32."""
+_A10 = {"fp32": 31.2, "tf32": 62.5, "fp16": 125, "bf16": 125, "int8": 250}
+"""NVIDIA A10 data sheet."""
+_A100 = {"fp64": 19.5, "fp32": 19.5, "tf32": 156, "fp16": 312, "bf16": 312, "int8": 624}
+"""NVIDIA A100 data sheet, and the A100 architecture's whitepaper."""
+_L40S = {"fp32": 91.6, "tf32": 183, "fp16": 362, "bf16": 362, "fp8": 733, "int8": 733}
+"""NVIDIA L40S data sheet."""
+_L4 = {"fp32": 30.3, "tf32": 60, "fp16": 121, "bf16": 121, "fp8": 242, "int8": 242}
+"""NVIDIA L4 data sheet, which has them with sparsity alone: 120, 242, 485."""
+_RTX_3090 = {"fp32": 35.6, "tf32": 35.6, "fp16": 71, "bf16": 71, "int8": 284}
+"""GA102 architecture's whitepaper. GeForce sums in float32 at half the rate of float16's sums."""
+_RTX_4090 = {"fp32": 82.6, "tf32": 82.6, "fp16": 165, "bf16": 165, "fp8": 330, "int8": 661}
+"""Ada architecture's whitepaper."""
+_RTX_5090 = {
+    "fp32": 104.8,
+    "tf32": 104.8,
+    "fp16": 209.5,
+    "bf16": 209.5,
+    "fp8": 419,
+    "fp4": 1676,
+    "int8": 838,
+}
+"""RTX Blackwell architecture's whitepaper."""
+_H100 = {"fp64": 67, "fp32": 67, "tf32": 495, "fp16": 989, "bf16": 989, "fp8": 1979, "int8": 1979}
+"""NVIDIA H100 and H200 data sheets: half of 989, 1,979 and 3,958 with sparsity."""
+_H100_PCIE = {
+    "fp64": 51,
+    "fp32": 51,
+    "tf32": 378,
+    "fp16": 756,
+    "bf16": 756,
+    "fp8": 1513,
+    "int8": 1513,
+}
+"""NVIDIA H100 data sheet: half of 756, 1,513 and 3,026 with sparsity."""
+_B200 = {
+    "fp64": 40,
+    "fp32": 80,
+    "tf32": 1100,
+    "fp16": 2250,
+    "bf16": 2250,
+    "fp8": 4500,
+    "fp4": 9000,
+    "int8": 4500,
+}
+"""Blackwell architecture technical brief, HGX B200 at 1000 W: half of what is there with
+sparsity."""
 
 DEVICES = (
-    _device("T4", 75, 40, 320, 8.1, 0, 65, 0, 130, l2=4),
-    _device("A10", 86, 72, 600, 31.2, 62.5, 125, 0, 250, l2=6),
-    _device("A100 80GB SXM", 80, 108, 2039, 19.5, 156, 312, 0, 624, l2=40),
-    _device("A100 80GB PCIe", 80, 108, 1935, 19.5, 156, 312, 0, 624, l2=40),
-    _device("A100 40GB", 80, 108, 1555, 19.5, 156, 312, 0, 624, l2=40),
-    _device("L40S", 89, 142, 864, 91.6, 183, 362, 733, 733),
-    _device("L4", 89, 58, 300, 30.3, 60, 121, 242, 242),
-    _device("RTX 3090", 86, 82, 936, 35.6, 35.6, 71, 0, 284),
-    _device("RTX 4090", 89, 128, 1008, 82.6, 82.6, 165, 330, 661),
-    _device("RTX 5090", 120, 170, 1792, 104.8, 104.8, 209.5, 419, 838, l2=96),
-    _device("H200 SXM", 90, 132, 4800, 67, 495, 989, 1979, 1979, l2=50),
-    _device("H100 SXM", 90, 132, 3350, 67, 495, 989, 1979, 1979, l2=50),
-    _device("H100 PCIe", 90, 114, 2000, 51, 378, 756, 1513, 1513, l2=50),
-    _device("B200", 100, 148, 8000, 80, 1100, 2250, 4500, 4500),
+    _device("T4", 75, 40, 320, "T4", _T4, l2=4),
+    _device("A10", 86, 72, 600, "A10", _A10, l2=6),
+    _device("A100 80GB SXM", 80, 108, 2039, "A100", _A100, l2=40),
+    _device("A100 80GB PCIe", 80, 108, 1935, "A100", _A100, l2=40),
+    _device("A100 40GB", 80, 108, 1555, "A100", _A100, l2=40),
+    _device("L40S", 89, 142, 864, "L40S", _L40S),
+    _device("L4", 89, 58, 300, "L4", _L4),
+    _device("RTX 3090", 86, 82, 936, "GA102 whitepaper", _RTX_3090),
+    _device("RTX 4090", 89, 128, 1008, "Ada whitepaper", _RTX_4090),
+    _device("RTX 5090", 120, 170, 1792, "RTX Blackwell whitepaper", _RTX_5090, l2=96),
+    _device("H200 SXM", 90, 132, 4800, "H200", _H100, l2=50),
+    _device("H100 SXM", 90, 132, 3350, "H100", _H100, l2=50),
+    _device("H100 PCIe", 90, 114, 2000, "H100", _H100_PCIE, l2=50),
+    _device("B200", 100, 148, 8000, "Blackwell technical brief", _B200),
 )
 """The first of an architecture stands for it where no device is named."""
 

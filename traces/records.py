@@ -136,6 +136,9 @@ class Measurement(Record):
     champion's samples where one is timed beside, else of the best baseline's."""
     floor_us: float = 0.0
     """Roofline floor max(bytes/bandwidth, flops/peak) from the measured peaks of this machine."""
+    roof: str = ""
+    """What the arithmetic of that floor was held against: `float32 multiply-adds`, `int8 on tensor
+    cores`, or why it is of bytes alone."""
     roofline: float | None = None
     """floor_us / candidate median: the share of the roofline that was reached."""
     clock_ratio: float | None = None

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The offline Judge's rules for candidates on GPUs, over static and emulated metrics.
 
-They stand in the order in which a cause hides the next: what spills, then what the memory system
-wastes, then what leaves the device idle. Figures are those of `verifier/profile`; a rule whose
-figures are missing does not speak.
+They stand in the order in which a cause hides the next: a product that leaves tensor cores unused
+is written anew; then comes what spills, what the memory system wastes, and what leaves the device
+idle. Figures are those of `verifier/profile`; a rule whose figures are missing does not speak.
 """
 
 from __future__ import annotations
@@ -26,6 +26,19 @@ NARROW_BYTES = 4.0
 PER_THREAD = ("thread_m", "thread_n", "items")
 """Knobs of recipes that say how much a thread holds in registers."""
 LIMITS = ("limit_registers", "limit_shared", "limit_warps", "limit_blocks")
+
+
+def _leave_tensor_cores_unused(evidence: Evidence) -> RuleFinding | None:
+    if not evidence.is_above("unused_tensor_peak", 1.0):
+        return None
+    better = evidence.family_with("mma")
+    return RuleFinding(
+        "tensor cores unused",
+        "Multiply on tensor cores in the type that the precision allows, with float32 or int32 "
+        "sums: fragments of nvcuda::wmma or mma.sync, tl.dot in Triton.",
+        evidence.cite("unused_tensor_peak", "tensor_share", "modelled_us", "roofline_share"),
+        {"family": better} if better else {},
+    )
 
 
 def _spills(evidence: Evidence) -> RuleFinding | None:
@@ -135,6 +148,7 @@ def _worst_line(evidence: Evidence, words: str) -> str:
 
 
 RULES: tuple[Rule, ...] = (
+    _leave_tensor_cores_unused,
     _spills,
     _bank_conflicts,
     _find_uncoalesced,

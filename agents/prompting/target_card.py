@@ -216,10 +216,9 @@ def _card_of_emulated(chip: Architecture, figures: list[CardFigure]) -> Card:
         unknown += ["number of SMs", "memory bandwidth", "peak rates of arithmetic"]
     else:
         # Not the target's own figures: the ranking's assumption, and said to be one.
-        peaks = (
-            f"{sheet.name}: {sheet.sms} SMs, {sheet.memory_gbs:g} GB/s, "
-            f"{sheet.tflops['fp32']:g} TFLOP/s fp32"
-        )
+        rates = ", ".join(f"{rate:g} {kind}" for kind, rate in sheet.tflops.items())
+        peaks = f"{sheet.name}: {sheet.sms} SMs, {sheet.memory_gbs:g} GB/s"
+        peaks += f", TFLOP/s (int8: TOP/s): {rates}"
         peaks += f", {sheet.l2_mb:g} MB of L2 cache" if sheet.l2_mb else ""
         source = f"{sheet.source}; modelled times assume it"
         figures = [*figures, _figure(PLAN, peaks, source)]

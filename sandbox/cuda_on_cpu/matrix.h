@@ -36,13 +36,26 @@ template <typename Use, int M, int N, int K, typename T, typename Layout = void>
 };
 
 // Element i of a lane is number 32·i + lane of the matrix, row by row.
+template <typename F> std::size_t place_of(int i, unsigned leading, bool by_rows) {
+    const unsigned at = unsigned(i) * 32 + kw::lane();
+    const unsigned row = at / F::columns, column = at % F::columns;
+    return by_rows ? row * std::size_t(leading) + column : column * std::size_t(leading) + row;
+}
+// Accesses are told with the line of the call: these functions are the library's.
 template <typename F, typename V, typename T>
-void copy_in(F& to, const T* from, unsigned leading, bool by_rows) {
+KW_UNSEEN void copy_in(F& to, const T* from, unsigned leading, bool by_rows, int line) {
     for (int i = 0; i < F::num_elements; ++i) {
-        const unsigned at = unsigned(i) * 32 + kw::lane();
-        const unsigned row = at / F::columns, column = at % F::columns;
-        to.x[i] = V(from[by_rows ? row * std::size_t(leading) + column
-                                 : column * std::size_t(leading) + row]);
+        const T* const at = from + place_of<F>(i, leading, by_rows);
+        kw::note_read(at, sizeof(T), line);
+        to.x[i] = V(*at);
+    }
+}
+template <typename F, typename T>
+KW_UNSEEN void copy_out(T* to, const F& from, unsigned leading, bool by_rows, int line) {
+    for (int i = 0; i < F::num_elements; ++i) {
+        T* const at = to + place_of<F>(i, leading, by_rows);
+        kw::note_write(at, sizeof(T), line);
+        *at = from.x[i];
     }
 }
 
@@ -51,24 +64,18 @@ void load_matrix_sync(fragment<Use, M, N, K, T, Layout>& to, const E* from, unsi
                       KW_LINE) {
     __ballot_sync(0xffffffffu, 1, line);  // all lanes meet, which orders no memory
     copy_in<fragment<Use, M, N, K, T, Layout>, typename storage<T>::type>(
-        to, from, leading, std::is_same_v<Layout, row_major>);
+        to, from, leading, std::is_same_v<Layout, row_major>, line);
 }
 template <int M, int N, int K, typename T, typename E>
 void load_matrix_sync(fragment<accumulator, M, N, K, T>& to, const E* from, unsigned leading,
                       layout_t layout, KW_LINE) {
     __ballot_sync(0xffffffffu, 1, line);  // all lanes meet, which orders no memory
-    copy_in<fragment<accumulator, M, N, K, T>, T>(to, from, leading, layout == mem_row_major);
+    copy_in<fragment<accumulator, M, N, K, T>, T>(to, from, leading, layout == mem_row_major, line);
 }
 template <typename E, int M, int N, int K, typename T>
 void store_matrix_sync(E* to, const fragment<accumulator, M, N, K, T>& from, unsigned leading,
                        layout_t layout, KW_LINE) {
-    using F = fragment<accumulator, M, N, K, T>;
-    for (int i = 0; i < F::num_elements; ++i) {
-        const unsigned at = unsigned(i) * 32 + kw::lane();
-        const unsigned row = at / F::columns, column = at % F::columns;
-        to[layout == mem_row_major ? row * std::size_t(leading) + column
-                                   : column * std::size_t(leading) + row] = from.x[i];
-    }
+    copy_out(to, from, leading, layout == mem_row_major, line);
     __ballot_sync(0xffffffffu, 1, line);  // all lanes meet, which orders no memory
 }
 template <typename Use, int M, int N, int K, typename T, typename Layout, typename V>

@@ -36,6 +36,7 @@ def test_a13_the_figures_are_the_drivers() -> None:
         "80.0 GiB",
     )
     assert card.get("memory bandwidth, peak") == "3350 GB/s"
+    assert (card.get("bf16 peak"), card.get("int8 peak")) == ("989 TFLOP/s", "1979 TOP/s")
     assert not card.is_partial
     assert not card.is_emulated
 
@@ -81,6 +82,7 @@ def test_a_card_never_calls_unknown_what_it_says_to_plan_for() -> None:
     card = device_card("sm_90")
     assert "H200 SXM: 132 SMs" in card.get("plan for")
     assert "50 MB of L2" in card.get("plan for")
+    assert "67 fp32, 495 tf32, 989 fp16, 989 bf16" in card.get("plan for")
     assert "modelled times assume it" in card.text
     assert card.is_partial
     assert "unknown" not in card.text

@@ -11,6 +11,7 @@ from kernelwright.traces.records import Advice, Level, Metric, Profile, Status
 
 NAIVE = recipe("naive", vector=(1, 2, 4), unroll=(1, 2, 4), pad=(0, 1))
 CRC = recipe("crc", vector=(1, 2, 4))
+WMMA = recipe("wmma", pad=(0, 8))
 SITUATION = Situation(
     problem=problem(), target="sm_90", language="cuda", facts=FACTS, round=1, seed=0
 )
@@ -44,12 +45,13 @@ def diagnose(remarks: tuple[str, ...] = (), **figures: float) -> Advice:
     )
     knobs = {**NAIVE.first_knobs(), "vector": 2, "unroll": 2}
     member = Member("c", 1, "", "cuda", "naive", knobs, verdict)
-    return RuleJudge((NAIVE, CRC)).diagnose(member, SITUATION)
+    return RuleJudge((NAIVE, CRC, WMMA)).diagnose(member, SITUATION)
 
 
 @pytest.mark.parametrize(
     ("figures", "bottleneck", "hints"),
     [
+        ({"unused_tensor_peak": 14.8}, "tensor cores unused", {"family": "wmma"}),
         ({"spill_stores": 24.0}, "register spills", {"vector": [1], "unroll": [1]}),
         (
             {"shared_load_efficiency": 0.03},
@@ -89,6 +91,12 @@ def test_room_for_more_blocks_is_of_no_use_where_there_are_none() -> None:
 
 def test_what_is_wasted_hides_what_is_merely_slow() -> None:
     assert diagnose(occupancy=0.1, global_load_efficiency=0.2).bottleneck.startswith("uncoalesced")
+
+
+def test_a_product_without_tensor_cores_is_written_anew_first() -> None:
+    advice = diagnose(unused_tensor_peak=14.8, spill_stores=24.0, tensor_share=0.0)
+    assert advice.bottleneck == "tensor cores unused"
+    assert advice.rests_on["tensor_share"] == 0.0
 
 
 def test_names_the_worst_line() -> None:

@@ -33,6 +33,19 @@ def test_baselines_compute_as_exactly_as_candidates_must() -> None:
     assert not matmul.allow_fp16_reduced_precision_reduction
 
 
+def test_a_peak_is_measured_of_each_arithmetic_that_torch_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(device, "REPEATS", 1)
+    tried = object.__new__(device.TorchDevice)
+    vars(tried).update(_torch=torch, _name="cpu")
+    found = tried._products(32)
+    # TF32 is the tensor cores' alone.
+    assert found.keys() == {"fp32", "fp16", "bf16", "int8"}
+    assert all(rate > 0 for rate in found.values())
+
+
 class SimulatedDevice:
     """Host and device as two clocks, in microseconds: the host enqueues, the device comes after."""
 

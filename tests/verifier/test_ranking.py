@@ -110,6 +110,30 @@ def test_tiles_and_padding_make_a_product_faster(profiled: Profiled) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("problem", "element"), [("gemm_f16", "fp16"), ("gemm_bf16", "bf16")])
+def test_tensor_cores_make_a_product_of_halves_faster(
+    profiled: Profiled, problem: str, element: str
+) -> None:
+    naive, wmma = (profiled(problem, "512", family) for family in ("naive", "wmma"))
+    assert modelled(naive) > 2 * modelled(wmma)
+    assert naive.get("peak_tflops") == wmma.get("peak_tflops") == 989
+    # As often as the emulation says: each product once.
+    assert wmma.get("executed_tensor_flops") == pytest.approx(2 * 512**3, rel=0.01)
+    assert (wmma.get(f"tensor_{element}") or 0) > 0
+    assert (wmma.get("model_tensor_cores_us") or 0) > 0
+    told = [any("no kernel uses tensor" in r for r in p.remarks) for p in (naive, wmma)]
+    assert told == [True, False]
+    assert naive.get("executed_tensor_flops") == 0
+
+
+@pytest.mark.slow
+def test_in_strict_float32_nobody_is_told_to_use_tensor_cores(profiled: Profiled) -> None:
+    naive = profiled("gemm", "512", "naive")
+    assert not any("tensor" in remark for remark in naive.remarks)
+    assert naive.get("peak_tflops") == 67
+
+
+@pytest.mark.slow
 def test_each_emulated_figure_names_the_kernel_and_the_workload_of_the_time(
     profiled: Profiled,
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kernelwright.errors import SandboxError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.arithmetic import arithmetic_of
 from kernelwright.kernelbench.machine import usable_cpus
 from kernelwright.kernelbench.problem import Structure
 from kernelwright.sandbox.builders.compiler import Compiler, find_compiler
@@ -52,25 +53,84 @@ PEAKS = roofline.Peaks(
 def test_the_floor_holds_data_against_the_cache_it_fits_in(
     flops: float, moved: float, floor: float
 ) -> None:
-    assert roofline.floor_us(flops, moved, PEAKS) == pytest.approx(floor)
+    assert roofline.floor_us(flops, moved, PEAKS, 100.0) == pytest.approx(floor)
 
 
 @given(st.floats(0, 1e10), st.floats(0, 1e10), st.floats(0, 1e9), st.floats(0, 1e9))
 def test_more_work_never_lowers_the_floor(
     flops: float, moved: float, more_flops: float, more_moved: float
 ) -> None:
-    floor = roofline.floor_us(flops, moved, PEAKS)
-    assert roofline.floor_us(flops + more_flops, moved + more_moved, PEAKS) >= floor
+    floor = roofline.floor_us(flops, moved, PEAKS, 100.0)
+    assert roofline.floor_us(flops + more_flops, moved + more_moved, PEAKS, 100.0) >= floor
     assert floor >= moved / PEAKS.cache_bandwidth_gbs / 1e3 * (1 - 1e-9)
 
 
 def test_a_time_below_half_of_the_floor_is_not_plausible() -> None:
-    assert roofline.check_plausible(51.0, 100.0).passed
-    found = roofline.check_plausible(49.0, 100.0)
+    assert roofline.check_plausible(51.0, 100.0, "fp32").passed
+    found = roofline.check_plausible(49.0, 100.0, "fp32")
     assert not found.passed
     assert (found.figure, found.limit) == (49.0, 50.0)
     assert "faster than this machine" in found.detail
-    assert not roofline.check_plausible(float("nan"), 100.0).passed
+    assert not roofline.check_plausible(float("nan"), 100.0, "fp32").passed
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "gflops", "words"),
+    [
+        ("gemm", {"avx2", "amx_bf16"}, 100.0, "float32 multiply-adds"),
+        ("gemm_f16", {"avx2"}, 100.0, "float32 multiply-adds"),
+        (
+            "gemm_bf16",
+            {"avx2", "amx_bf16"},
+            None,
+            "bytes alone: this processor has narrow products",
+        ),
+        ("gemm_tf32", {"avx2"}, 100.0, "float32 multiply-adds"),
+        ("gemm_int8", {"avx2"}, None, "bytes alone: no peak of int8 is measured on CPUs"),
+    ],
+)
+def test_on_cpus_a_peak_bounds_only_what_it_is_of(
+    name: str, flags: set[str], gflops: float | None, words: str
+) -> None:
+    roof = roofline.roof_of(arithmetic_of(registry.get(name)), PEAKS, frozenset(flags))
+    assert roof.gflops == gflops
+    assert roof.words.startswith(words)
+
+
+DEVICE = PEAKS.model_copy(
+    update={
+        "cpus": (),
+        "flops_gflops": 60e3,
+        "tensor_gflops": {"tf32": 400e3, "fp16": 800e3, "bf16": 780e3, "int8": 1500e3},
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "gflops", "words"),
+    [
+        ("gemm", 130e3, "bf16 on tensor cores, 6 products for one"),
+        ("gemm_f16", 800e3, "fp16 on tensor cores"),
+        ("gemm_bf16", 780e3, "bf16 on tensor cores"),
+        ("gemm_tf32", 400e3, "tf32 on tensor cores"),
+        ("gemm_tf32x3", 400e3 / 3, "tf32 on tensor cores, 3 products for one"),
+        ("gemm_int8", 1500e3, "int8 on tensor cores"),
+    ],
+)
+def test_on_a_device_no_honest_kernel_of_a_policy_is_called_too_fast(
+    name: str, gflops: float, words: str
+) -> None:
+    """A product in float16 at 80 % of its peak broke the floor of float32, and was SUSPECT."""
+    allowed = arithmetic_of(registry.get(name))
+    assert roofline.roof_of(allowed, DEVICE) == (pytest.approx(gflops), words)
+
+
+def test_what_a_device_has_no_peak_of_makes_no_floor() -> None:
+    without = DEVICE.model_copy(update={"tensor_gflops": {"bf16": 780e3}})
+    roof = roofline.roof_of(arithmetic_of(registry.get("gemm_int8")), without)
+    assert roof.gflops is None
+    assert "no peak of int8 is known of this device" in roof.words
+    assert roofline.floor_us(1e15, 1e6, without, roof.gflops) == pytest.approx(5.0)
 
 
 def test_cache_sizes_count_what_is_shared_once(tmp_path: Path) -> None:
@@ -138,6 +198,8 @@ def test_nobody_is_called_too_fast_by_peaks_of_a_busier_hour(tmp_path: Path, tur
 def test_of_two_measurements_the_better_counts() -> None:
     busy = PEAKS.model_copy(update={"flops_gflops": 2.0, "bandwidth_gbs": 11.0})
     assert PEAKS.join(busy) == PEAKS.model_copy(update={"bandwidth_gbs": 11.0})
+    slow = DEVICE.model_copy(update={"tensor_gflops": {"fp16": 1.0, "fp8": 2.0}})
+    assert DEVICE.join(slow).tensor_gflops == {**DEVICE.tensor_gflops, "fp8": 2.0}
 
 
 def test_a_compiler_that_fails_is_the_harness_failing(tmp_path: Path) -> None:
@@ -185,6 +247,13 @@ def test_a_profile_names_what_was_vectorised_and_what_was_not() -> None:
     assert levels["vector_bytes"] is Level.STATIC
     assert levels["achieved_gbs"] is Level.MEASURED
     assert found.remarks == built.remarks
+
+
+def test_a_profile_says_where_the_floor_is_of_bytes_alone() -> None:
+    built, structure = Built(b"", "", 0.0, remarks=("3: not vectorized",)), Structure({"M": 4})
+    for roof, told in (("float32 multiply-adds", 1), ("bytes alone: no peak of int8", 2)):
+        timed = measured(150.0).model_copy(update={"roof": roof})
+        assert len(profile(built, structure, timed, flops=1, moved=1).remarks) == told
 
 
 def test_a_profile_leaves_out_what_is_not_known() -> None:

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from ...kernelbench import torch_calls
+from ...kernelbench.arithmetic import FP32
 from ...kernelbench.precision import TF32
 from ...kernelbench.problem import BaselineCall, Prepared
 
@@ -31,9 +33,6 @@ SIDE = 4096
 REPEATS = 10
 COPIES = 20
 """Behind one another between two events: one within L2 takes no longer than its launch."""
-BF16_PRODUCTS = 6
-"""Products in bfloat16 that make one as exact as float32: of three parts of 8 bits each, without
-those below the last place. Three in TF32 do not, and strict-fp32 refuses them."""
 
 
 class TorchDevice:
@@ -110,21 +109,37 @@ class TorchDevice:
         return self._between(first, last), was_ahead
 
     def peaks(self) -> dict[str, float]:
-        """What the device reaches at best: GB/s from memory and within L2, GFLOP/s, L2's bytes."""
+        """What the device reaches at best: GB/s from memory and within L2, L2's bytes, and for each
+        arithmetic that torch has a product of its GFLOP/s (int8: GOP/s)."""
         cuda = self._torch.cuda
         told = cuda.get_device_properties(0) if self._name == "cuda" else None
         l2_bytes = int(getattr(told, "L2_cache_size", 0) or UNKNOWN_L2)
         room = cuda.mem_get_info()[0] // 4 if told else 1 << 24
         memory = self._copying_gbs(min(COPIED_BYTES, room))
-        side = SIDE if told else 256
-        single = self._product_gflops(side, self._torch.float32)
-        split = self._product_gflops(side, self._torch.bfloat16) / BF16_PRODUCTS
         return {
             "memory_gbs": memory,
             "l2_gbs": max(memory, self._copying_gbs(l2_bytes // 4)),
-            "gflops": max(single, split),
             "l2_bytes": float(l2_bytes),
+            **self._products(SIDE if told else 256),
         }
+
+    def _products(self, side: int) -> dict[str, float]:
+        """GFLOP/s of a square product by arithmetic; one that torch cannot do here is missing."""
+        torch = self._torch
+        found = {
+            "fp32": self._product_gflops(side, torch.float32),
+            "fp16": self._product_gflops(side, torch.float16),
+            "bf16": self._product_gflops(side, torch.bfloat16),
+        }
+        with suppress(RuntimeError):
+            found["int8"] = self._product_gflops(side, torch.int8)
+        if self._name == "cuda":
+            asked = torch.backends.cuda.matmul.allow_tf32
+            for is_allowed, kind in ((True, "tf32"), (False, FP32)):
+                torch.backends.cuda.matmul.allow_tf32 = is_allowed
+                found[kind] = self._product_gflops(side, torch.float32)
+            torch.backends.cuda.matmul.allow_tf32 = asked
+        return found
 
     def _copying_gbs(self, size: int) -> float:
         a = self._torch.zeros(size // 4, dtype=self._torch.float32)
@@ -137,9 +152,12 @@ class TorchDevice:
         return 2 * size * COPIES / self._best_us(copies) / 1e3
 
     def _product_gflops(self, side: int, dtype: Any) -> float:
-        a = self._torch.ones(side, side, dtype=dtype)
-        b = self._torch.empty_like(a)
-        return 2 * side**3 / self._best_us(lambda: self._torch.mm(a, a, out=b)) / 1e3
+        torch, is_whole = self._torch, dtype == self._torch.int8
+        a = torch.ones(side, side, dtype=dtype)
+        b = torch.empty(side, side, dtype=torch.int32 if is_whole else dtype)
+        # cuBLAS has int8 for a second factor that is stored by columns alone.
+        product, second = (torch._int_mm, a.t()) if is_whole else (torch.mm, a)
+        return 2 * side**3 / self._best_us(lambda: product(a, second, out=b)) / 1e3
 
     def _best_us(self, work: Callable[[], Any]) -> float:
         work()

@@ -22,10 +22,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from ...errors import SandboxError
-from ...kernelbench.machine import CACHES, caches
+from ...kernelbench.arithmetic import BYTES_ALONE, FP32, Arithmetic
+from ...kernelbench.machine import CACHES, caches, processor
 from ...sandbox.builders.compiler import Compiler, cpu_signature, find_compiler
 from ...sandbox.builders.workshop import Workshop
 from ...traces.records import Check, Record
@@ -35,6 +36,10 @@ FLAGS = ("-std=c++20", "-O3", "-march=native", "-fopenmp")
 TIMEOUT_S = 60.0
 LARGEST_SET = 1 << 30
 """Bytes of the largest working set that is tried, whatever a machine says of its caches."""
+NARROW_PRODUCTS = frozenset(
+    ("avx512_bf16", "avx512_fp16", "amx_bf16", "amx_fp16", "bf16", "svebf16", "asimdfhm")
+)
+"""Of a processor that multiplies 16-bit floats faster than float32: x86's flags, then Arm's."""
 UNKNOWN_L2, UNKNOWN_LLC = 1 << 20, 64 << 20
 """Used where the system does not tell its caches; too large only makes the floor lower."""
 BROKEN = 0.5
@@ -62,6 +67,8 @@ class Peaks(Record):
     """The same within the second-level caches."""
     flops_gflops: float
     """Fused multiply-adds in float32, two flops each."""
+    tensor_gflops: dict[str, float] = Field(default_factory=dict)
+    """Of a device: products by tensor cores, by arithmetic (`targets.ARITHMETIC`)."""
     l2_bytes: int
     """Second-level cache of all CPUs used."""
     llc_bytes: int
@@ -71,11 +78,18 @@ class Peaks(Record):
     cache_source: str = ""
     """Where the cache sizes come from."""
 
+    @property
+    def is_of_cpus(self) -> bool:
+        """Whether they are this machine's own, and no device's."""
+        return bool(self.cpus)
+
     def join(self, other: Self) -> Self:
         """Of each rate the better: whatever was reached once can be reached."""
-        return self.model_copy(
-            update={name: max(getattr(self, name), getattr(other, name)) for name in RATES}
-        )
+        better = {name: max(getattr(self, name), getattr(other, name)) for name in RATES}
+        products = {**self.tensor_gflops}
+        for kind, rate in other.tensor_gflops.items():
+            products[kind] = max(rate, products.get(kind, 0.0))
+        return self.model_copy(update={**better, "tensor_gflops": products})
 
 
 RATES = ("bandwidth_gbs", "llc_bandwidth_gbs", "cache_bandwidth_gbs", "flops_gflops")
@@ -156,21 +170,60 @@ def measure(compiler: Compiler, cpus: tuple[int, ...]) -> Peaks:
         raise SandboxError(f"the measurement of this machine's peaks said {said!r}") from error
 
 
-def floor_us(flops: float, bytes_moved: float, peaks: Peaks) -> float:
-    """The least time in microseconds: the larger of the time to compute and the time to move."""
+class Roof(NamedTuple):
+    """What the arithmetic of a problem is held against."""
+
+    gflops: float | None
+    """None: against nothing, and bytes alone make the floor."""
+    words: str
+
+
+def roof_of(arithmetic: Arithmetic, peaks: Peaks, flags: frozenset[str] | None = None) -> Roof:
+    """The peak that no honest kernel of a problem exceeds, as far as it is known.
+
+    Args:
+        flags: Of the processor; None: of this machine's.
+    """
+    if not peaks.is_of_cpus:
+        found = arithmetic.peak({FP32: peaks.flops_gflops, **peaks.tensor_gflops})
+        if found:
+            return Roof(found.rate, found.words)
+        return Roof(None, f"{BYTES_ALONE}: no peak of {arithmetic.words} is known of this device")
+    flags = processor().flags if flags is None else flags
+    if not arithmetic.has_float:
+        return Roof(None, f"{BYTES_ALONE}: no peak of {arithmetic.words} is measured on CPUs")
+    if arithmetic.is_narrow and (fast := sorted(flags & NARROW_PRODUCTS)):
+        return Roof(
+            None,
+            f"{BYTES_ALONE}: this processor has narrow products ({', '.join(fast)}), whose peak is "
+            "not measured",
+        )
+    return Roof(peaks.flops_gflops, "float32 multiply-adds")
+
+
+def floor_us(flops: float, bytes_moved: float, peaks: Peaks, gflops: float | None) -> float:
+    """The least time in microseconds: the larger of the time to compute and the time to move.
+
+    Args:
+        gflops: The peak of its arithmetic; None: that makes no floor.
+    """
     in_l2 = min(bytes_moved, float(peaks.l2_bytes))
     in_llc = max(min(bytes_moved, float(peaks.llc_bytes)) - in_l2, 0.0)
     beyond = bytes_moved - in_l2 - in_llc
     moving = in_l2 / peaks.cache_bandwidth_gbs + in_llc / peaks.llc_bandwidth_gbs
     moving += beyond / peaks.bandwidth_gbs
-    return max(moving, flops / peaks.flops_gflops) / 1e3
+    return max(moving, flops / gflops if gflops else 0.0) / 1e3
 
 
-def check_plausible(latency_us: float, floor: float) -> Check:
-    """Whether a time can be true: not below half of the floor. A failure makes it SUSPECT."""
+def check_plausible(latency_us: float, floor: float, arithmetic: str) -> Check:
+    """Whether a time can be true: not below half of the floor. A failure makes it SUSPECT.
+
+    Args:
+        arithmetic: What its operations were held against, in words (`Roof`).
+    """
     limit = BROKEN * floor
     passed = bool(latency_us >= limit)
-    detail = f"{latency_us:.4g} µs against a floor of {floor:.4g} µs"
+    detail = f"{latency_us:.4g} µs against a floor of {floor:.4g} µs ({arithmetic})"
     if not passed:
         detail += ": faster than this machine can move the data or do the arithmetic"
     return Check(

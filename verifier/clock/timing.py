@@ -219,6 +219,7 @@ def measurement(
     missing: dict[str, str],
     workload: str,
     floor_us: float,
+    roof: str,
     threads: int,
     rng: np.random.Generator,
 ) -> Measurement:
@@ -247,6 +248,7 @@ def measurement(
         disturbed_blocks=len(series.blocks) - len(series.calm_blocks),
         mde=statistics.mde(series.blocks_of(champion or best), rng) if champion or best else 0.0,
         floor_us=floor_us,
+        roof=roof,
         roofline=floor_us / own.median_us if floor_us else None,
         clock_ratio=1.0 / ratio if ratio > 0 else None,
         cpu_us=float(np.mean(series.seen.cpu_us)),

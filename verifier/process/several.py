@@ -86,6 +86,7 @@ def join_measurements(
         disturbed_blocks=max(each.disturbed_blocks for each in found),
         mde=max(each.mde for each in found),
         floor_us=mean(lambda each: max(each.floor_us, 1e-6)),
+        roof=found[0].roof,
         roofline=None if None in rooflines else mean(lambda each: max(each.roofline or 0, 1e-9)),
         clock_ratio=found[0].clock_ratio,
         cpu_us=found[0].cpu_us,

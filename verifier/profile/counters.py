@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...kernelbench.arithmetic import FP32, Arithmetic, Peak, Way
 from ...kernelbench.targets import Product
 from ...traces.records import Level, Measurement, Metric, Profile
 from .cpu import achieved_rates
@@ -40,12 +41,18 @@ class Ceilings:
     memory_gbs: float
     fp32_gflops: float
     source: str
+    peak: Peak | None = None
+    """What the problem's arithmetic is held to, in GFLOP/s; None: no such peak is known."""
 
     @classmethod
-    def from_sheet(cls, device: Product) -> Ceilings:
+    def from_sheet(cls, device: Product, arithmetic: Arithmetic) -> Ceilings:
         """From the data sheet."""
+        rates = {kind: 1e3 * rate for kind, rate in device.tflops.items()}
         return cls(
-            device.memory_gbs, 1e3 * device.tflops["fp32"], f"{device.name}, {device.source}"
+            device.memory_gbs,
+            rates[FP32],
+            f"{device.name}, {device.source}",
+            arithmetic.usual_peak(rates, on_tensor_cores=False),
         )
 
 
@@ -109,13 +116,17 @@ def without_counters(
                 unit="share",
                 level=Level.MODELLED,
             ),
-            Metric(
-                name="fp32_share",
-                value=rates["achieved_gflops"] / ceilings.fp32_gflops,
-                unit="share",
-                level=Level.MODELLED,
-            ),
         ]
+        if peak := ceilings.peak:
+            # Of int8 operations no share of float32's peak says anything.
+            metrics.append(
+                Metric(
+                    name="tensor_peak_share" if peak.way.is_tensor else "fp32_share",
+                    value=rates["achieved_gflops"] / peak.rate,
+                    unit="share" if peak.way == Way(FP32) else f"of {peak.words}",
+                    level=Level.MODELLED,
+                )
+            )
         remarks.append(f"shares are of {ceilings.source}")
     return Profile(metrics=tuple(metrics), remarks=tuple(remarks))
 

@@ -11,6 +11,7 @@ import re
 
 import numpy as np
 
+from ...kernelbench.arithmetic import BYTES_ALONE
 from ...kernelbench.problem import Structure
 from ...sandbox.builders.model import Built
 from ...traces.records import Level, Measurement, Metric, Profile
@@ -32,9 +33,11 @@ def profile(
     # Without a compiler nothing is known of loops, which is not the same as none.
     static = _static_metrics(built.remarks) if built.command else []
     metrics = [*static, *_shape(structure, measured.threads)]
+    bare = measured.roof.startswith(BYTES_ALONE)
+    floor = (f"roofline_floor_us is of {measured.roof}",) if bare else ()
     return Profile(
         metrics=(*metrics, *_measured_metrics(measured, flops, moved)),
-        remarks=built.remarks[:REMARKS],
+        remarks=(*floor, *built.remarks)[:REMARKS],
     )
 
 

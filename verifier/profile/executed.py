@@ -24,6 +24,8 @@ from .sass import Instruction, Listing, SassLoop
 NEAR = 3
 """Lines by which two compilers may disagree about where an access stands."""
 _SECTORS_A_WAVEFRONT = 4.0
+_GENERIC = ("LD", "ST")
+"""Accesses whose address says which memory they go to."""
 _Class = tuple[str, str]
 """Space and operation, as `Accesses` has them."""
 _Places = Mapping[tuple[_Class, int], Sequence[tuple[Instruction, SassLoop | None]]]
@@ -64,6 +66,8 @@ class Work:
     """Those of them that L1 does not answer."""
     beyond_l1: Mapping[int, float]
     """The share of that in the sectors of each load, by its address; where it was counted."""
+    near: frozenset[int]
+    """Generic accesses that go to shared memory, by their addresses."""
     wavefronts: float
     """Turns of the load/store unit: for shared memory and for what global memory returns."""
     requested: float
@@ -102,6 +106,7 @@ def work_of(code: Listing, count: LaunchCount, *, warps: int, flops: float) -> W
         sectors=count.scale * sum(sectors.values()),
         from_l2=count.scale * sum(min(a.from_l2, sectors[a]) for a in of_global),
         beyond_l1=_beyond_l1(code, of_global),
+        near=_list_near(code, count),
         wavefronts=count.scale * (shared + returned),
         requested=count.scale * sum(a.lanes * a.bytes for a in of_global),
     )
@@ -126,11 +131,22 @@ def _key(accesses: Accesses) -> tuple[_Class, int]:
     return (accesses.space, accesses.operation), accesses.line
 
 
-def _by_line(code: Listing) -> _Places:
+def _class_at(instruction: Instruction, counted: Collection[tuple[_Class, int]]) -> _Class | None:
+    """The same, where an emulation counted accesses: a generic one goes to the memory that it saw
+    on its line. Fragments of `wmma` are loaded from shared memory by such."""
+    of = class_of(instruction)
+    if of is None or instruction.opcode.partition(".")[0] not in _GENERIC:
+        return of
+    near = "shared", of[1]
+    line = instruction.line
+    return near if (near, line) in counted and (of, line) not in counted else of
+
+
+def _by_line(code: Listing, counted: Collection[tuple[_Class, int]]) -> _Places:
     """The accesses of the code, those in the deepest loops of their lines only."""
     found = defaultdict(list)
     for instruction, loop in code.counted:
-        if (of := class_of(instruction)) and instruction.line:
+        if (of := _class_at(instruction, counted)) and instruction.line:
             found[of, instruction.line].append((instruction, loop))
     return {
         key: [(i, loop) for i, loop in each if _depth(loop) == max(_depth(o) for _, o in each)]
@@ -144,8 +160,8 @@ def _depth(loop: SassLoop | None) -> int:
 
 def _anchors(code: Listing, count: LaunchCount) -> dict[int, float]:
     """Warps that execute each access of the code, by address."""
-    places = _by_line(code)
     counted = {_key(each) for each in count.accesses}
+    places = _by_line(code, counted)
     copies = {i.line for i, _ in code.counted if kind_of(i) is OpClass.ASYNC}
     moved: dict[tuple[_Class, int], float] = defaultdict(float)
     for each in count.accesses:
@@ -154,14 +170,22 @@ def _anchors(code: Listing, count: LaunchCount) -> dict[int, float]:
         if (place := _place(places, counted, _key(each))) is not None:
             moved[place] += each.requests * each.bytes * count.scale
     joined = _find_joined(code, places, counted)
+    # A line without counts did not run, unless accesses of its kind have none that is known.
+    lost = {of for of, line in counted if not line}
     found: dict[int, float] = {}
     for key in places:
         main = joined.get(key, key)
+        if main not in moved and key[0] in lost:
+            continue
         together = [k for k in places if joined.get(k, k) == main]
         width = sum(width_of(instruction) for k in together for instruction, _ in places[k])
         found.update({i.address: moved[main] / width for i, _ in places[key]})
     # Of shallower versions of a line the work is done already.
-    unused = (i.address for i, _ in code.counted if class_of(i) and i.line and moved)
+    unused = (
+        i.address
+        for i, _ in code.counted
+        if (of := _class_at(i, counted)) and i.line and moved and of not in lost
+    )
     return {**dict.fromkeys(unused, 0.0), **found} if moved else {}
 
 
@@ -206,7 +230,7 @@ def _measure_merging(
     code: Listing, accesses: Sequence[Accesses]
 ) -> dict[tuple[_Class, int], float]:
     """By how much the device's accesses are wider than the counted ones, where they are."""
-    places = _by_line(code)
+    places = _by_line(code, {_key(each) for each in accesses})
     found = {}
     for each in accesses:
         if (own := places.get(_key(each))) is not None:
@@ -215,9 +239,15 @@ def _measure_merging(
     return found
 
 
+def _list_near(code: Listing, count: LaunchCount) -> frozenset[int]:
+    counted = {_key(each) for each in count.accesses}
+    generic = (i for i, _ in code.counted if _class_at(i, counted) != class_of(i))
+    return frozenset(i.address for i in generic)
+
+
 def _beyond_l1(code: Listing, accesses: Sequence[Accesses]) -> dict[int, float]:
     found: dict[int, float] = {}
-    for (of, line), instructions in _by_line(code).items():
+    for (of, line), instructions in _by_line(code, {_key(a) for a in accesses}).items():
         own = [a for a in accesses if _key(a) == (of, line)]
         if sectors := sum(a.sectors for a in own):
             share = sum(a.from_l2 for a in own) / sectors

@@ -40,6 +40,8 @@ class Catalogue:
     meanings: Mapping[str, str]
     renamed: Mapping[str, Mapping[str, str]]
     absent: Mapping[str, tuple[str, ...]]
+    static: tuple[str, ...]
+    """What a static profile tells of tensor cores; no counters."""
     judge: Choice
     judge_on: Mapping[str, Choice]
     """By target (`sm_90`, `cpu`); goes before `judge`."""
@@ -89,6 +91,7 @@ def load_packaged() -> Catalogue:
         meanings=stalls["meaning"],
         renamed=content["renamed"],
         absent={name: tuple(names) for name, names in content["absent"].items()},
+        static=tuple(content["static"]["names"]),
         judge=judge,
         judge_on=judge_on,
     )

@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ...kernelbench.targets import WARP
 from .sass import Instruction, Listing
+from .tensor_cores import MULTIPLYING, TensorUse, element_of, lane_flops, word_instruction
 
 
 class OpClass(StrEnum):
@@ -26,6 +26,7 @@ class OpClass(StrEnum):
     LOCAL = "local memory"
     ATOMIC = "atomics"
     TENSOR = "tensor cores"
+    TENSOR_MEMORY = "tensor memory"
     FP32 = "fp32"
     FP16 = "fp16"
     FP64 = "fp64"
@@ -45,11 +46,11 @@ _OF = {
     OpClass.STORE: "STG ST",
     OpClass.ASYNC: """LDGSTS UTMALDG UTMASTG UTMAREDG UTMAPF UBLKCP UBLKRED SYNCS LDGDEPBAR DEPBAR
         ARRIVES""",
-    OpClass.SHARED: "LDS STS LDSM STSM MOVM",
+    OpClass.SHARED: "LDS STS LDSM STSM",
     OpClass.LOCAL: "LDL STL",
     OpClass.ATOMIC: "ATOM ATOMG ATOMS RED REDG REDS",
-    OpClass.TENSOR: """HMMA IMMA DMMA QMMA OMMA BMMA HGMMA IGMMA QGMMA BGMMA UTCHMMA UTCQMMA UTCIMMA
-        UTCOMMA LDTM STTM UTCCP""",
+    OpClass.TENSOR: MULTIPLYING,
+    OpClass.TENSOR_MEMORY: "LDTM STTM UTCCP",
     OpClass.FP32: "FFMA FADD FMUL FMNMX FMNMX3 FSEL FSETP FSET FCHK FSWZADD FFMA2 FADD2 FMUL2",
     OpClass.FP16: "HFMA2 HADD2 HMUL2 HMNMX2 HSETP2 HSET2 HADD HFMA HMUL",
     OpClass.FP64: "DFMA DADD DMUL DSETP DMNMX",
@@ -72,19 +73,10 @@ _KINDS = {name: kind for kind, names in _OF.items() for name in names.split()}
 _WIDTHS = {"8": 1, "U8": 1, "S8": 1, "16": 2, "U16": 2, "S16": 2, "64": 8, "128": 16, "256": 32}
 _WORD = 4
 """Bytes of an access whose opcode does not say."""
+_OF_MATRICES = ("LDSM", "STSM")
+"""ldmatrix and stmatrix."""
 _NARROW = 8
 """Bytes of a thread's access below which its line is named."""
-_TILES = {
-    "884": (8, 8, 4),
-    "1688": (16, 8, 8),
-    "16816": (16, 8, 16),
-    "1684": (16, 8, 4),
-    "8816": (8, 8, 16),
-    "8832": (8, 8, 32),
-    "16832": (16, 8, 32),
-    "16864": (16, 8, 64),
-}
-_GROUP_TILE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
 _FLOPS = {
     "FFMA": 2,
     "FADD": 1,
@@ -102,6 +94,8 @@ _FLOPS = {
     "DADD": 1,
     "DMUL": 1,
     "MUFU": 1,
+    "IDP": 8,
+    "IDP.2A": 4,
 }
 _ZERO = re.compile(r"^\w+, -?RZ, -?RZ, ")
 """Operands of arithmetic that only puts a constant into a register."""
@@ -117,27 +111,23 @@ def kind_of(instruction: Instruction) -> OpClass:
 
 def width_of(instruction: Instruction) -> int:
     """Bytes that each thread moves in an access to memory."""
-    parts = instruction.opcode.split(".")[1:]
+    name, *parts = instruction.opcode.split(".")
+    if name in _OF_MATRICES:
+        # Of 16 bits: each lane has a word of every matrix.
+        return _WORD * next((int(part) for part in parts if part in ("2", "4")), 1)
     return next((_WIDTHS[part] for part in parts if part in _WIDTHS), _WORD)
 
 
-def tile_of(instruction: Instruction) -> tuple[int, int, int] | None:
-    """M, N and K of a tensor-core instruction; None where the opcode does not say."""
-    if found := _GROUP_TILE.search(instruction.opcode):
-        return int(found[1]), int(found[2]), int(found[3])
-    parts = instruction.opcode.split(".")[1:]
-    return next((_TILES[part] for part in parts if part in _TILES), None)
-
-
 def flops_of(instruction: Instruction) -> float:
-    """Floating-point operations of one thread, as operators are counted."""
+    """Operations of one thread, as operators are counted: of floats, of all that tensor cores do,
+    and of bytes that are multiplied four at once."""
     name = instruction.opcode.partition(".")[0]
     if kind_of(instruction) is OpClass.TENSOR:
-        tile = tile_of(instruction)
-        lanes = WARP if name.endswith("MMA") and "G" not in name else 4 * WARP
-        return 2.0 * tile[0] * tile[1] * tile[2] / lanes if tile else 0.0
+        return lane_flops(instruction)
     if _ZERO.match(instruction.operands):
         return 0.0
+    if ".2A" in instruction.opcode:
+        name += ".2A"
     return float(_FLOPS.get(name, 0))
 
 
@@ -154,6 +144,7 @@ class Mix:
     """Source lines with a load or store in a loop of less than eight bytes a thread."""
     spill_lines: tuple[int, ...]
     """Source lines with accesses to local memory in a loop, those with the most of them first."""
+    tensor: TensorUse
 
     @property
     def total(self) -> int:
@@ -188,6 +179,23 @@ def mix_of(listing: Listing) -> Mix:
         store_bytes=_mean_width(listing, OpClass.STORE),
         scalar_lines=_scalar_lines(listing),
         spill_lines=_spill_lines(listing),
+        tensor=_use_tensor_cores(listing),
+    )
+
+
+def _use_tensor_cores(listing: Listing) -> TensorUse:
+    everywhere = [i for i, _ in listing.counted]
+    inside = [i for i, loop in listing.counted if loop is not None]
+    looked_at = inside if any(flops_of(i) for i in inside) else everywhere
+    tensor = [i for i in everywhere if kind_of(i) is OpClass.TENSOR]
+    done = sum(flops_of(i) for i in looked_at)
+    theirs = sum(flops_of(i) for i in looked_at if kind_of(i) is OpClass.TENSOR)
+    named = Counter(word_instruction(i) for i in tensor)
+    return TensorUse(
+        Counter(element_of(i) for i in tensor),
+        work=theirs / done if done else 0.0,
+        words=tuple(name for name, _ in named.most_common()),
+        untold=next((element_of(i) for i in tensor if not flops_of(i)), ""),
     )
 
 

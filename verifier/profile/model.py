@@ -36,6 +36,7 @@ from .executed import Work
 from .mix import OpClass, flops_of, kind_of, width_of
 from .occupancy import Occupancy
 from .sass import Instruction, Listing, SassLoop
+from .tensor_cores import element_of, is_wide
 
 LAUNCH_US = 2.5
 """From one launch to the next in a stream; 2 to 3 µs are usual."""
@@ -45,6 +46,8 @@ TENSOR_SHARE = 0.8
 """Of the data sheet's tensor peak, what a large product reaches."""
 WARP_TENSOR_SHARE = {90: 0.6, 100: 0.5, 103: 0.5}
 """Of the peak, what warp-wide tensor instructions reach where wider ones exist."""
+_RATED_AS = {"int4": "int8", "binary": "int8"}
+"""Types that data sheets do not tell, by the nearest that they do: theirs is no higher."""
 SECTOR = 32
 _SM_BYTES, _L2_BYTES, _SHARED_BYTES = 64.0, 32.0, 128.0
 """Bytes that an SM takes in a cycle from memory, from L2, from shared memory or L1."""
@@ -80,6 +83,14 @@ class LineAccess(NamedTuple):
     shared_stores: float = 1.0
 
 
+class UntoldProducts(NamedTuple):
+    """What instructions of tensor cores do whose shape a descriptor has, and not the code."""
+
+    element: str
+    flops: float
+    """Of all blocks; guessed of the problem."""
+
+
 @dataclass(frozen=True)
 class LaunchShape:
     """One launch as the model sees it."""
@@ -92,6 +103,8 @@ class LaunchShape:
     """None: the code is not known, and only bytes count."""
     work: Work | None = None
     """What an emulation counted; None: nothing did, and the trip count tells how often loops go."""
+    untold: UntoldProducts | None = None
+    """Where it has instructions whose shape is not in the code."""
 
     @property
     def all_warps(self) -> int:
@@ -162,24 +175,15 @@ class DeviceRates:
             OpClass.FP64: self.fp32_rate / 2 if has_fp64 else 1 / 16,
         }
 
-    def tensor_flops(self, opcode: str) -> float:
-        """Tensor operations a second, as far as such instructions reach."""
-        name = opcode.partition(".")[0]
-        kind = "fp16"
-        if name.startswith(("Q", "UTCQ")):
-            kind = "fp8"
-        elif name.startswith(("I", "UTCI")):
-            kind = "int8"
-        elif "TF32" in opcode:
-            kind = "tf32"
-        peak = self.device.tflops.get(kind) or self.device.tflops.get("fp16", 0.0)
-        is_wide = "G" in name or name.startswith("UTC")
-        share = (
-            TENSOR_SHARE
-            if is_wide
-            else min(TENSOR_SHARE, WARP_TENSOR_SHARE.get(self.architecture.capability, 1.0))
-        )
-        return (peak or self.device.tflops["fp32"]) * 1e12 * share
+    def tensor_flops(self, element: str, *, is_wide: bool) -> float:
+        """Operations a second of tensor cores on one type, as far as such instructions reach."""
+        kind = _RATED_AS.get(element, element)
+        peak = self.device.tflops.get(kind, 0.0) * 1e12
+        if not peak:
+            # As DMMA on a product whose tensor cores do no float64: its ordinary units do it.
+            return self.rates[OpClass.FP64] * WARP * 2 * self.device.sms * self.hertz
+        by_warps = WARP_TENSOR_SHARE.get(self.architecture.capability, 1.0)
+        return peak * (TENSOR_SHARE if is_wide else min(TENSOR_SHARE, by_warps))
 
 
 def trips(shapes: Sequence[LaunchShape], flops: float, moved: float) -> float:
@@ -223,6 +227,11 @@ def estimate(
         warps = math.ceil(shape.blocks / device.sms) * shape.warps
         for unit, cycles in _cycles(shape, machine, trip_count, accesses).items():
             terms[unit] = warps * cycles / hertz * 1e6
+        if shape.untold is not None:
+            rate = machine.tensor_flops(shape.untold.element, is_wide=True)
+            spread = warps * device.sms / shape.all_warps
+            theirs = shape.untold.flops * spread / rate * 1e6
+            terms[OpClass.TENSOR] = terms.get(OpClass.TENSOR, 0.0) + theirs
         waiting = _waiting_cycles(shape, trip_count, _load_cycles(shape, moved))
         longest = waiting * (shape.work.longest if shape.work else 1.0)
         by_waves = waves(shape, device.sms) * (FIXED_CYCLES + waiting)
@@ -247,7 +256,9 @@ def count_executed(shape: LaunchShape) -> Mapping[OpClass, float]:
     found: dict[OpClass, float] = defaultdict(float)
     if shape.work is not None and shape.code is not None:
         for instruction, _ in shape.code.counted:
-            found[kind_of(instruction)] += shape.work.executed[instruction.address]
+            near = instruction.address in shape.work.near
+            kind = OpClass.SHARED if near else kind_of(instruction)
+            found[kind] += shape.work.executed[instruction.address]
     return found
 
 
@@ -269,7 +280,8 @@ def _cycles(
         if kind in rates:
             cycles[kind] += times / rates[kind]
         elif kind is OpClass.TENSOR:
-            per_sm = machine.tensor_flops(instruction.opcode) / machine.device.sms / machine.hertz
+            rate = machine.tensor_flops(element_of(instruction), is_wide=is_wide(instruction))
+            per_sm = rate / machine.device.sms / machine.hertz
             cycles[kind] += times * flops_of(instruction) * WARP / per_sm
         elif work is None or kind is OpClass.LOCAL:
             access = accesses.get(instruction.line, LineAccess())
@@ -302,7 +314,7 @@ def _load_cycles(shape: LaunchShape, moved: float) -> Callable[[int], float]:
     beyond_l1 = new * LOAD_CYCLES + (1 - new) * L2_CYCLES
 
     def cycles(address: int) -> float:
-        share = work.beyond_l1.get(address, 1.0)
+        share = 0.0 if address in work.near else work.beyond_l1.get(address, 1.0)
         return share * beyond_l1 + (1 - share) * L1_CYCLES
 
     return cycles

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from ...kernelbench.arithmetic import BYTES_ALONE, Arithmetic, Peak
 from ...kernelbench.targets import Product
 from ...sandbox.run.memory_access import LaunchCount
 from . import model
@@ -15,11 +16,14 @@ from .executed import Counts
 from .mix import OpClass
 from .occupancy import Term
 from .seen import SeenLaunch
+from .tensor_use import Unused
 
 _LOW_OCCUPANCY = 0.5
 """Below this a remark says what the next step would take."""
 _SPILL_LINES, _NARROW_LINES = 3, 8
 """Lines that a remark names at most."""
+_TENSOR_WORDS = 4
+"""Instructions that a remark names at most."""
 _WAITS = 0.5
 """Of a launch's work: a latency term from which its assumptions are told."""
 
@@ -124,6 +128,47 @@ def assumptions(device: Product, counted: str) -> str:
         f"modelled for {device.name} ({device.source}): {counted}; "
         f"{model.BANDWIDTH_SHARE:.0%} of the bandwidth, {model.LAUNCH_US:g} µs a launch; it ranks "
         "candidates and is no measurement"
+    )
+
+
+def tensor_cores(seen: Sequence[SeenLaunch]) -> list[str]:
+    """What each kernel has for tensor cores, one remark a kernel."""
+    found = {}
+    for one in seen:
+        if one.mix is None or not one.mix.tensor.words:
+            continue
+        text = f"{one.facts.name} multiplies on tensor cores: "
+        text += ", ".join(one.mix.tensor.words[:_TENSOR_WORDS])
+        text += f"; {one.mix.share(OpClass.TENSOR):.0%} of the instructions"
+        if one.mix.tensor.untold:
+            text += "; all of the problem's operations are taken to be theirs"
+        else:
+            text += f" and {one.mix.tensor.work:.0%} of the operations in its loops"
+        found[one.facts.name] = text
+    return list(found.values())
+
+
+def unused_tensor_cores(found: Unused | None, arithmetic: Arithmetic) -> list[str]:
+    """That tensor cores could be used and are not."""
+    if found is None:
+        return []
+    times = f", whose peak is {found.times:.3g} times that of fp32" if found.times else ""
+    return [
+        f"no kernel uses tensor cores: the policy {arithmetic.policy} allows products in "
+        f"{' and '.join(found.kinds)} on them{times}"
+    ]
+
+
+def bound(arithmetic: Arithmetic, peak: Peak | None) -> str:
+    """Which peak roofline_us was made with."""
+    if peak is None:
+        return (
+            f"roofline_us is of {BYTES_ALONE}: of {arithmetic.words} no peak is known of this "
+            "device"
+        )
+    return (
+        f"roofline_us: compulsory bytes, or flops at {peak.rate:.4g} TFLOP/s ({peak.words}; policy "
+        f"{arithmetic.policy})"
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from ...errors import PrerequisiteError
+from ...kernelbench.arithmetic import Arithmetic, Peak
 from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.targets import Architecture, Product, architecture
 from ...sandbox.builders.disassembler import disassemble
@@ -22,7 +23,7 @@ from ...sandbox.builders.model import DeviceBuilt, KernelFacts
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile
-from . import emulated, model, remarks
+from . import emulated, model, remarks, tensor_use
 from .executed import Counts, work_of
 from .mix import Mix, OpClass, mix_of
 from .model import DeviceRates, LaunchShape
@@ -49,6 +50,7 @@ def static_profile(
     *,
     flops: float,
     moved: float,
+    arithmetic: Arithmetic,
     device: Product | None,
     counts: Counts | None = None,
     home: Path | None = None,
@@ -58,6 +60,7 @@ def static_profile(
     Args:
         flops: Floating-point operations of one call, by the problem's cost model.
         moved: Compulsory bytes of one call.
+        arithmetic: What the problem allows; says which peak bounds it.
         device: Whose data sheet the time is modelled with; None: no time is modelled.
         counts: What an emulation counted. Of the workload that is profiled, the modelled time is
             made of it; of another one, its ratios by source line are.
@@ -79,23 +82,31 @@ def static_profile(
     metrics: list[Metric] = []
     if device is not None and all(one.occupancy.blocks for one in seen):
         machine = DeviceRates(chip, device)
+        work = flops * tensor_use.products_for_one(seen, arithmetic)
+        seen = tensor_use.with_untold(seen, arithmetic, work)
         seen, trip_count = _model_times(
-            seen, machine, flops, moved + _scratch_bytes(launches), counts
+            seen, machine, work, moved + _scratch_bytes(launches), counts
         )
         filling = _filling_us(filled, fills, device)
-        metrics += _times(seen, filling, flops=flops, moved=moved, device=device)
+        bound = tensor_use.find_bound(seen, arithmetic, device)
+        metrics += _times(seen, filling, flops=flops, moved=moved, device=device, peak=bound)
+        said.append(remarks.bound(arithmetic, bound))
         said.append(remarks.assumptions(device, remarks.counted_how(seen, trip_count, counts)))
     else:
         why = (
             f"no data sheet is known for {chip.name}" if device is None else "a block does not fit"
         )
         said.append(f"no time is modelled: {why}")
+    rates = device.tflops if device else None
+    unused = tensor_use.find_unused(seen, arithmetic, chip, rates)
     main = max(seen, key=lambda one: one.estimate.total_us if one.estimate else 0.0, default=None)
     if main is not None:
         sms = device.sms if device else 0
         counted = counts.find_count(main.number, main.launch.kernel) if counts else None
         metrics = [*_of_kernel(main, sms), *_of_launches(launches, seen), *metrics]
+        metrics += tensor_use.metrics_of_unused(unused)
         about = [*remarks.findings(main, counted), *remarks.latency(main, sms)]
+        about += [*remarks.tensor_cores(seen), *remarks.unused_tensor_cores(unused, arithmetic)]
         said = [*(remarks.launch(one, sms) for one in seen), *about, *said]
         if counts is not None and counted is not None:
             where = f"{main.facts.name} on {counts.shape}"
@@ -213,7 +224,7 @@ def _of_executed(one: SeenLaunch) -> list[Metric]:
     return [
         Metric(name=f"executed_{name}", value=value, level=Level.MODELLED)
         for name, value in counted.items()
-    ]
+    ] + tensor_use.metrics_of_executed(one)
 
 
 def _of_mix(mix: Mix) -> list[Metric]:
@@ -237,6 +248,7 @@ def _of_mix(mix: Mix) -> list[Metric]:
         Metric(name="local_in_loops", value=mix.in_loops[OpClass.LOCAL]),
         Metric(name="integer_share", value=mix.share(OpClass.INTEGER)),
         Metric(name="conversion_share", value=mix.share(OpClass.CONVERT)),
+        *tensor_use.metrics_of_code(mix),
     ]
 
 
@@ -249,11 +261,16 @@ def _of_launches(launches: Launches, seen: Sequence[SeenLaunch]) -> list[Metric]
 
 
 def _times(
-    seen: Sequence[SeenLaunch], filling_us: float, *, flops: float, moved: float, device: Product
+    seen: Sequence[SeenLaunch],
+    filling_us: float,
+    *,
+    flops: float,
+    moved: float,
+    device: Product,
+    peak: Peak | None,
 ) -> list[Metric]:
     total = filling_us + sum(one.estimate.total_us for one in seen if one.estimate)
-    peak = _peak(seen, device)
-    floor = max(moved / device.memory_gbs / 1e3, flops / peak / 1e6)
+    floor = max(moved / device.memory_gbs / 1e3, flops / peak.rate / 1e6 if peak else 0.0)
     terms: dict[str, float] = {}
     for one in seen:
         for name, value in one.estimate.terms.items() if one.estimate else ():
@@ -275,12 +292,7 @@ def _times(
         Metric(name="flops", value=flops, unit="flops"),
         Metric(name="bytes", value=moved, unit="bytes"),
     ]
+    if peak:
+        unit = f"TFLOP/s, {peak.words}"
+        static.append(Metric(name="peak_tflops", value=peak.rate, unit=unit, level=Level.MODELLED))
     return [*static, *kept.values()]
-
-
-def _peak(seen: Sequence[SeenLaunch], device: Product) -> float:
-    """TFLOP/s: of the tensor cores where they are used, else of fp32."""
-    uses_tensor = any(one.mix and one.mix.everywhere[OpClass.TENSOR] for one in seen)
-    return (
-        device.tflops.get("fp16", device.tflops["fp32"]) if uses_tensor else device.tflops["fp32"]
-    )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...kernelbench.arithmetic import arithmetic_of
 from ...kernelbench.problem import Family, Structure
 from ...sandbox.plan.model import ZERO_FILL
 from ...sandbox.run.arena import EXTRA_BYTES, Arena, footprint, room
@@ -76,7 +77,8 @@ def profile(
 ) -> Profile:
     """What the counters say at a confirmation; else, and where they are forbidden, the timing."""
     session, sheet = draft.session, leased.data_sheet
-    ceilings = counters.Ceilings.from_sheet(sheet) if sheet else None
+    allowed = arithmetic_of(session.problem)
+    ceilings = counters.Ceilings.from_sheet(sheet, allowed) if sheet else None
     ncu = nsight.find_ncu() if draft.order.protocol in COUNTED else None
     why = nsight.NotProfiled(
         "Nsight Compute is not installed"

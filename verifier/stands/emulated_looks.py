@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...kernelbench.arithmetic import arithmetic_of
 from ...kernelbench.problem import Family, Structure
 from ...kernelbench.targets import Product, device_of
 from ...sandbox.builders.model import EmulatedVariant
@@ -64,6 +65,7 @@ def static_profile(
         made.launches,
         flops=problem.flops(axes),
         moved=problem.bytes_moved(axes),
+        arithmetic=arithmetic_of(problem),
         device=device or device_of(ground.architecture.name),
         counts=counts,
     )

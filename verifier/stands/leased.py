@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ...errors import PrerequisiteError
-from ...kernelbench.targets import ARCHITECTURES, device_of, product
+from ...kernelbench.arithmetic import FP32
+from ...kernelbench.targets import ARCHITECTURES, ARITHMETIC, device_of, product
 from ...kernelbench.targets import Product as DataSheet
 from ...sandbox.builders.compatibility import major_of
 from ...sandbox.builders.workshop import Workshop
@@ -25,7 +26,6 @@ from ...sandbox.run.device.health import Health, probe
 from ...sandbox.run.device.lease import DeviceBook, Lease
 from ...sandbox.run.device.nvml import ComputeMode, Device
 from ...traces.records import Check
-from ..baselines.device import BF16_PRODUCTS
 from ..baselines.process import BaselinePlace, BaselineProcess
 from ..clock import roofline
 from ..clock.roofline import Peaks
@@ -194,7 +194,8 @@ class Leased:
             bandwidth_gbs=found["memory_gbs"],
             llc_bandwidth_gbs=found["l2_gbs"],
             cache_bandwidth_gbs=found["l2_gbs"],
-            flops_gflops=found["gflops"],
+            flops_gflops=found[FP32],
+            tensor_gflops={k: found[k] for k in ARITHMETIC if k in found and k != FP32},
             l2_bytes=int(found["l2_bytes"]),
             llc_bytes=int(found["l2_bytes"]),
             cpus=(),
@@ -212,7 +213,8 @@ class Leased:
             bandwidth_gbs=sheet.memory_gbs,
             llc_bandwidth_gbs=near,
             cache_bandwidth_gbs=near,
-            flops_gflops=1e3 * max(sheet.tflops["fp32"], sheet.tflops["fp16"] / BF16_PRODUCTS),
+            flops_gflops=1e3 * sheet.tflops[FP32],
+            tensor_gflops={k: 1e3 * rate for k, rate in sheet.tflops.items() if k != FP32},
             l2_bytes=0,
             llc_bytes=0,
             cpus=(),
@@ -230,7 +232,7 @@ class Leased:
         return health
 
     def _key(self) -> str:
-        asked = [self.device.uuid, self.device.driver, self.place.device]
+        asked = [self.device.uuid, self.device.driver, self.place.device, list(ARITHMETIC)]
         return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
 
 

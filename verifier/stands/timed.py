@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 
 import numpy as np
 
+from ...kernelbench.arithmetic import arithmetic_of
 from ...sandbox.isolation.standing import stand_still
 from ...sandbox.run.arena import Arena
 from ...sandbox.run.process import CLEAN_CALLS
@@ -139,7 +140,7 @@ class MountedToBeTimed(ABC):
         flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
         if series.prepare_us:
             moved -= amortised.pattern_bytes(session.problem, axes)
-        floor, plausible = self._hold_against_roofline(flops, moved)
+        floor, roof, plausible = self._hold_against_roofline(flops, moved)
         found = timing.measurement(
             series,
             "candidate",
@@ -148,6 +149,7 @@ class MountedToBeTimed(ABC):
             missing=reference.missing,
             workload=session.task.workload.name,
             floor_us=floor,
+            roof=roof,
             threads=self.threads,
             rng=self.rng,
         )
@@ -155,19 +157,22 @@ class MountedToBeTimed(ABC):
         self.found = amortised.add_preparing(found, series.prepare_us, session.problem)
         return self.found
 
-    def _hold_against_roofline(self, flops: float, moved: float) -> tuple[float, Check]:
-        """The floor of a call, in µs, and whether its time can be true. Nobody is called too fast
-        by peaks of another, perhaps busier, hour: they are measured again first."""
+    def _hold_against_roofline(self, flops: float, moved: float) -> tuple[float, str, Check]:
+        """The floor of a call, in µs, what its arithmetic is held against, and whether its time can
+        be true. Nobody is called too fast by peaks of another, perhaps busier, hour: they are
+        measured again first."""
         reference = self.baselines.reference
+        allowed = arithmetic_of(self.draft.session.problem)
         took = statistics.timing(self._contest.series.blocks_of("candidate")).median_us
 
-        def look(peaks: Peaks | None) -> tuple[float, Check]:
-            floor = roofline.floor_us(flops, moved, peaks) if peaks else 0.0
-            return floor, roofline.check_plausible(took, floor)
+        def look(peaks: Peaks | None) -> tuple[float, str, Check]:
+            roof = roofline.roof_of(allowed, peaks) if peaks else roofline.Roof(None, "")
+            floor = roofline.floor_us(flops, moved, peaks, roof.gflops) if peaks else 0.0
+            return floor, roof.words, roofline.check_plausible(took, floor, roof.words)
 
-        floor, check = look(reference.peaks)
-        if check.passed:
-            return floor, check
+        found = look(reference.peaks)
+        if found[-1].passed:
+            return found
         with self._hold_turn(), self.draft.span("peaks"):
             return look(reference.renew_peaks())
 

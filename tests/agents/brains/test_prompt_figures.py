@@ -26,6 +26,7 @@ from kernelwright.traces.records import (
     Timing,
 )
 from kernelwright.verifier import profile as profiles
+from kernelwright.verifier.profile.metrics import load_packaged
 
 BY_HAND = SOURCE.replace("y[0] = x[0];", "_mm512_storeu_ps(y, _mm512_loadu_ps(x));")
 
@@ -42,6 +43,31 @@ def test_every_figure_that_a_profile_has_is_defined() -> None:
     named = set(re.findall(r'Metric\(\s*name="(\w+)"', text))
     assert len(named) > 20
     assert named <= meanings().keys()
+
+
+def test_every_static_figure_of_tensor_cores_is_defined() -> None:
+    assert set(load_packaged().static) <= meanings().keys()
+
+
+def test_a_judge_is_told_that_tensor_cores_are_unused() -> None:
+    now = situation("gemm_f16", "cuda")
+    remark = "no kernel uses tensor cores: the policy fp32-sums allows products in fp16 on them"
+    known = Profile(
+        metrics=(
+            Metric(name="tensor_share", value=0.0),
+            Metric(
+                name="unused_tensor_peak",
+                value=14.8,
+                unit="times float32's",
+                level=Level.MODELLED,
+            ),
+            Metric(name=MODELLED_US, value=29.0, level=Level.MODELLED),
+        ),
+        remarks=(remark,),
+    )
+    told = profile(passed(SOURCE, now, profile=known, measurements=(), emulated=True), now, "1/0")
+    assert "- unused_tensor_peak = 14.8 times float32's (modelled): no kernel uses the" in told
+    assert remark in told
 
 
 @pytest.mark.parametrize("meaning", meanings().values())

@@ -387,3 +387,58 @@ def test_lines_of_a_report_that_are_whole_are_taken(line: dict[str, object]) -> 
 )
 def test_what_a_candidate_writes_into_its_report_harms_nobody(line: object) -> None:
     assert not memory_access._is_sound(line)
+
+
+FRAGMENTS = """#include <mma.h>
+using namespace nvcuda;
+__global__ void square(const __half* x, float* y) {
+  __shared__ __half s[16 * 24];
+  for (int i = threadIdx.x; i < 256; i += 64) s[i / 16 * 24 + i % 16] = x[i];
+  BARRIER;
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major> a;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major> b;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+  wmma::fill_fragment(sum, 0.0f);
+  wmma::load_matrix_sync(a, s, 24);
+  wmma::load_matrix_sync(b, s, 24);
+  wmma::mma_sync(sum, a, b, sum);
+  wmma::store_matrix_sync(y + threadIdx.x / 32 * 256, sum, 16, wmma::mem_row_major);
+}
+"""
+
+
+def fragments(barrier: str) -> Case:
+    values = np.random.default_rng(1).integers(-4, 5, (16, 16)).astype(np.float16)
+    return Case(
+        FRAGMENTS.replace("BARRIER", barrier),
+        ("square",),
+        {"x": values},
+        {"y": ("float32", (2, 16, 16))},
+        (Step(1, 64, ("x", "y")),),
+    )
+
+
+def test_fragments_are_loaded_and_stored_on_the_lines_that_say_so(machine: Machine) -> None:
+    case = fragments("__syncthreads()")
+    report = machine.report(case)
+    x = case.inputs["x"].astype(np.float32)
+    assert (report.outputs["y"] == x @ x).all()
+    moved = {
+        a.line: (a.space, a.operation, a.requests * a.bytes)
+        for a in report.accesses
+        if a.line in (11, 12, 14)
+    }
+    # Of each of two warps 32 lanes with 8 elements of 2 bytes, and of 4.
+    assert moved == {
+        11: ("shared", "read", 2 * 16),
+        12: ("shared", "read", 2 * 16),
+        14: ("global", "write", 2 * 32),
+    }
+    assert not report.races
+
+
+def test_a_fragment_that_is_loaded_too_early_is_a_race_with_both_lines(machine: Machine) -> None:
+    races = machine.report(fragments("")).races
+    told = {frozenset(race.lines) for race in races}
+    assert told <= {frozenset((5, 11)), frozenset((5, 12))}
+    assert told

@@ -190,3 +190,46 @@ def test_accesses_on_unknown_lines_are_part_of_the_sums_alone(line: int) -> None
     work = worked(UNROLLED, access(line, 10))
     assert work.sectors == 40
     assert work.executed[0] == WARPS
+
+
+FRAGMENTS = listing(
+    ".L_loop:",
+    "5 LDG.E.128 R4, [R2]",
+    "5 STS.128 [R8], R4",
+    "6 BAR.SYNC",
+    "7 LD.E R12, [R10]",
+    "7 LD.E R13, [R10+0x4]",
+    "8 HMMA.1688.F32 R16, R12, R13, R16",
+    "9 @P0 BRA `(.L_loop)",
+    "11 ST.E [R20], R16",
+)
+
+
+def test_generic_accesses_go_where_the_emulation_saw_them_go() -> None:
+    """Fragments of wmma: by their address alone it is decided that they come from shared memory."""
+    seen = (access(5, 300, size=16), access(5, 300, size=16, space="shared", operation="write"))
+    loads = access(7, 1200, size=2, space="shared")
+    work = worked(FRAGMENTS, *seen, loads, access(11, WARPS, operation="write"))
+    # 1,200 of 2 bytes are 300 passes over 8.
+    assert times(work) == [300, 300, 300, 300, 300, 300, 300, 100]
+    assert work.near == {0x30, 0x40}
+    elsewhere = worked(FRAGMENTS, *seen, access(7, 600), access(11, WARPS, operation="write"))
+    assert times(elsewhere) == times(work)
+    assert elsewhere.near == set()
+
+
+def test_accesses_whose_line_is_not_known_take_nothing_from_those_that_have_none() -> None:
+    """A loop whose loads were counted on no line runs as often as it goes round."""
+    code = listing(
+        ".L_loop:",
+        "5 LDG.E R4, [R2]",
+        "6 @P1 BRA `(.L_skip)",
+        "7 LDS R5, [R6]",
+        "7 FFMA R7, R4, R5, R7",
+        ".L_skip:",
+        "9 @P0 BRA `(.L_loop)",
+    )
+    known = worked(code, access(5, 300))
+    assert times(known) == [300, 300, 0, 0, 300]
+    lost = worked(code, access(5, 300), access(0, 300, space="shared"))
+    assert times(lost) == [300, 300, 300, 300, 300]

@@ -10,6 +10,7 @@ from kernelwright.errors import ConfigError, UnknownNameError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.targets import ARCHITECTURES
 from kernelwright.verifier.profile.metrics import STALLS, catalogue, load_packaged
+from kernelwright.verifier.profile.tensor_cores import ELEMENTS
 
 DEAD = (
     "smsp__warp_issue_stalled_memory_dependency_per_warp_active.pct",
@@ -59,7 +60,16 @@ def test_a_judge_is_fed_what_is_collected() -> None:
         for architecture in ARCHITECTURES:
             fed = load_packaged().judge_metrics(architecture, tags)
             assert fed
-            assert set(fed) - {STALLS} <= set(load_packaged().names(architecture))
+            known = {*load_packaged().names(architecture), *load_packaged().static}
+            assert set(fed) - {STALLS} <= known
+
+
+def test_what_the_code_says_of_tensor_cores_is_no_counter() -> None:
+    static = load_packaged().static
+    assert {f"tensor_{element}" for element in ELEMENTS} < set(static)
+    assert "tensor_share" in load_packaged().judge_metrics("sm_90", ["contraction"])
+    for architecture in ARCHITECTURES:
+        assert not set(static) & set(load_packaged().names(architecture))
 
 
 def test_families_are_fed_differently() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.arithmetic import arithmetic_of
 from kernelwright.kernelbench.targets import architecture, device_of
 from kernelwright.traces.records import Level, Measurement, Timing
 from kernelwright.verifier.profile import ncu_csv, nsight
@@ -209,10 +211,10 @@ def test_whether_counters_are_for_administrators(tmp_path: Path) -> None:
         assert nsight.counters_are_restricted(file) is is_so
 
 
-def h200() -> Ceilings:
+def h200(problem: str = "gemm") -> Ceilings:
     device = device_of("sm_90")
     assert device is not None
-    return Ceilings.from_sheet(device)
+    return Ceilings.from_sheet(device, arithmetic_of(registry.get(problem)))
 
 
 def test_a_profile_holds_figures_stalls_and_the_roofline() -> None:
@@ -280,6 +282,10 @@ def test_without_counters_the_timing_is_left() -> None:
     assert found.get("fp32_share") == pytest.approx(10_000 / 67_000)
     assert "measured by timing alone: performance counters are for admin" in found.remarks[0]
     assert "CAP_SYS_ADMIN" in found.remarks[0]
+    whole = without_counters(why, measured, flops=1e9, moved=1.0, ceilings=h200("gemm_int8"))
+    assert whole.get("fp32_share") is None
+    assert whole.get("tensor_peak_share") == pytest.approx(10_000 / 1_979_000)
+    assert any(m.unit == "of int8 on tensor cores" for m in whole.metrics)
     nothing = without_counters(why, None, flops=1.0, moved=1.0)
     assert nothing.metrics == ()
     assert "no timing" in nothing.remarks[0]

@@ -9,10 +9,10 @@ from kernelwright.verifier.profile.mix import (
     flops_of,
     kind_of,
     mix_of,
-    tile_of,
     width_of,
 )
 from kernelwright.verifier.profile.sass import Instruction, listings
+from kernelwright.verifier.profile.tensor_cores import tile_of
 
 TEXT = """
 //--------------------- .text.row                 --------------------------
@@ -133,7 +133,10 @@ def test_nothing_is_a_listing() -> None:
         ("LDG.E.ENL2.256", OpClass.LOAD, 32),
         ("STG.E.64", OpClass.STORE, 8),
         ("LDGSTS.E.BYPASS.128", OpClass.ASYNC, 16),
-        ("LDSM.16.M88.4", OpClass.SHARED, 2),
+        ("LDSM.16.M88.4", OpClass.SHARED, 16),
+        ("LDSM.16.MT88.2", OpClass.SHARED, 8),
+        ("STSM.16.M88", OpClass.SHARED, 4),
+        ("MOVM.16.MT88", OpClass.OTHER, 2),
         ("STL.64", OpClass.LOCAL, 8),
         ("REDG.E.ADD.F32.FTZ.RN.STRONG.GPU", OpClass.ATOMIC, 4),
         ("BAR.SYNC.DEFER_BLOCKING", OpClass.BARRIER, 4),

@@ -6,17 +6,17 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from kernelwright.errors import PrerequisiteError
+from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.arithmetic import Arithmetic, arithmetic_of
 from kernelwright.kernelbench.targets import ARCHITECTURES, architecture, device_of
 from kernelwright.sandbox.builders import disassembler, toolchain
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.builders.workshop import Workshop
-from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.sandbox.plan.model import (
     ZERO_FILL,
@@ -27,56 +27,11 @@ from kernelwright.sandbox.plan.model import (
     Scratch,
 )
 from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
+from kernelwright.tests.verifier.profile.bench import STRICT, Bench, N
 from kernelwright.traces.records import Level, Profile
 from kernelwright.verifier.profile.executed import Counts
 from kernelwright.verifier.profile.model import LAUNCH_US, DeviceRates
 from kernelwright.verifier.profile.static import static_profile
-
-N = 1 << 24
-
-
-class Bench(NamedTuple):
-    """Builds and profiles in one cache and jail."""
-
-    workshop: Workshop
-
-    def built(self, source: str, chip: str = "sm_90") -> DeviceBuilt:
-        found = build(self.workshop, source, ("k",), architecture(chip))
-        assert isinstance(found, DeviceBuilt), found
-        return found
-
-    def profile(
-        self,
-        source: str,
-        grid: int,
-        block: int = 256,
-        *,
-        chip: str = "sm_90",
-        shared: int = 0,
-        flops: float = N,
-        moved: float = 8 * N,
-        **more,
-    ) -> Profile:
-        launch = Launch(0, (grid, 1, 1), (block, 1, 1), shared)
-        more.setdefault("device", device_of(chip))
-        return static_profile(
-            self.workshop,
-            self.built(source, chip),
-            Launches(("k",), (launch,)),
-            flops=flops,
-            moved=moved,
-            **more,
-        )
-
-
-@pytest.fixture(scope="module")
-def bench(shared_cache: Path) -> Bench:
-    try:
-        toolchain.find_nvrtc()
-        toolchain.find_nvdisasm()
-        return Bench(Workshop(choose(), shared_cache))
-    except PrerequisiteError as error:
-        pytest.skip(str(error))
 
 
 def counted(line: int, waste: float, *operations: str, space: str = "global") -> Counts:
@@ -152,6 +107,37 @@ def test_wider_accesses_rank_first(bench: Bench) -> None:
     assert modelled(vector) < modelled(scalar)
     assert scalar.get("load_bytes") == scalar.get("store_bytes") == 4
     assert vector.get("load_bytes") == vector.get("store_bytes") == 16
+
+
+@pytest.mark.parametrize(
+    ("name", "tflops", "words"),
+    [
+        ("gemm", 67, "fp32"),
+        ("gemm_f16", 989, "fp16 on tensor cores"),
+        ("gemm_tf32x3", 165, "tf32 on tensor cores, 3 products for one"),
+        ("gemm_int8", 1979, "int8 on tensor cores"),
+        ("bias_gelu_f16", 67, "fp32"),
+    ],
+)
+def test_the_roofline_is_of_the_policys_arithmetic(
+    name: str, tflops: float, words: str, bench: Bench
+) -> None:
+    """On an H200, by its data sheet."""
+    work = {"flops": 1e12, "moved": 1e6, "arithmetic": arithmetic_of(registry.get(name))}
+    found = bench.profile(SCALAR, N // 256, **work)
+    assert found.get("peak_tflops") == tflops
+    assert found.get("roofline_us") == pytest.approx(1e6 / tflops)
+    (told,) = (m for m in found.metrics if m.name == "peak_tflops")
+    assert (told.unit, told.level) == (f"TFLOP/s, {words}", Level.MODELLED)
+    assert any(f"TFLOP/s ({words}; policy" in remark for remark in found.remarks)
+
+
+def test_without_a_peak_of_its_arithmetic_the_roofline_is_of_bytes(bench: Bench) -> None:
+    whole = Arithmetic("exact-integers", main=(), is_product=True)
+    found = bench.profile(SCALAR, N // 256, flops=1e12, arithmetic=whole)
+    assert found.get("roofline_us") == pytest.approx(8 * N / 4800e3)
+    assert found.get("peak_tflops") is None
+    assert any("roofline_us is of bytes alone: of exact-integers" in r for r in found.remarks)
 
 
 def test_a_tiny_grid_ranks_last(bench: Bench) -> None:
@@ -370,6 +356,7 @@ def test_without_a_disassembler_the_rest_is_told(bench: Bench, tmp_path: Path) -
         launches,
         flops=N,
         moved=8 * N,
+        arithmetic=STRICT,
         device=device_of("sm_90"),
         home=tmp_path,
     )
@@ -394,6 +381,7 @@ def test_every_launch_costs(bench: Bench) -> None:
             Launches(("k",), plan),
             flops=N,
             moved=8 * N,
+            arithmetic=STRICT,
             device=device_of("sm_90"),
         )
         assert found.get("launches") == len(plan)
@@ -406,6 +394,7 @@ def test_every_launch_costs(bench: Bench) -> None:
         Launches(("k",), (fill,)),
         flops=0,
         moved=4 * N,
+        arithmetic=STRICT,
         device=device_of("sm_90"),
     )
     assert modelled(only) > 4 * N / 4800e3
@@ -422,6 +411,7 @@ def test_scratch_is_traffic(bench: Bench) -> None:
                 Launches(("k",), (launch,), scratch),
                 flops=N,
                 moved=8 * N,
+                arithmetic=STRICT,
                 device=device_of("sm_90"),
             )
         )
