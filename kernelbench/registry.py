@@ -33,6 +33,8 @@ _PROBLEMS = (
     "layernorm",
     "rmsnorm",
     "bias_gelu",
+    "swiglu",
+    "rope",
     "gemm",
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""

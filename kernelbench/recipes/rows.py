@@ -16,10 +16,11 @@ from ._knobs import (
     VECTOR,
     make_knob,
 )
-from ._modelled import DIVISION_FLOPS, EXP_FLOPS, Model, model_rows
+from ._modelled import DIVISION_FLOPS, EXP_FLOPS, Model, model_heads, model_rows
 from ._render import cpp_recipes
 
 GELU_FLOPS = EXP_FLOPS + DIVISION_FLOPS + 8
+SILU_FLOPS = EXP_FLOPS + DIVISION_FLOPS + 3
 UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
 DEFAULT: Knobs = {
     "vector": "native",
@@ -125,25 +126,46 @@ RMSNORM = (
     ),
 )
 
-BIAS_GELU = (
+
+def _elementwise(problem: str, flops: float, tensors: int = 2) -> tuple[Recipe, ...]:
+    """Of what each element becomes by itself; its template includes `_combine.cpp.j2`."""
+    return (
+        *_recipes(
+            problem,
+            "row-wise",
+            "Rows are dealt to threads.",
+            model_rows(1, flops, tensors=tensors),
+            unroll=8,
+            stream=1,
+        ),
+        *_recipes(
+            problem,
+            "flat",
+            "Equal pieces of the whole matrix are dealt, so that long rows are shared.",
+            model_rows(1, flops, tensors=tensors, block="block"),
+            make_knob("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
+            block=16384,
+            unroll=8,
+            stream=1,
+        ),
+    )
+
+
+BIAS_GELU = _elementwise("bias_gelu", GELU_FLOPS)
+SWIGLU = _elementwise("swiglu", SILU_FLOPS, tensors=3)
+
+ROPE = (
     *_recipes(
-        "bias_gelu",
-        "row-wise",
-        "Rows are dealt to threads.",
-        model_rows(1, GELU_FLOPS),
-        unroll=8,
-        stream=1,
+        "rope", "by-head", "Heads of all tokens are dealt to threads.", model_heads(3), stream=1
     ),
     *_recipes(
-        "bias_gelu",
-        "flat",
-        "Equal pieces of the whole matrix are dealt, so that long rows are shared.",
-        model_rows(1, GELU_FLOPS, block="block"),
-        make_knob("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
-        block=16384,
-        unroll=8,
+        "rope",
+        "head-group",
+        "Several heads of a token together, so that its cosines and sines are loaded once for all.",
+        model_heads(3),
+        make_knob("group", 2, 4, 8, meaning="heads turned together"),
         stream=1,
     ),
 )
 
-RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU)
+RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU, *SWIGLU, *ROPE)

@@ -25,6 +25,8 @@ C_ORDER = {
     "layernorm": "M N x gamma beta y",
     "rmsnorm": "M N x gamma y",
     "bias_gelu": "M N x bias y",
+    "swiglu": "M N x y",
+    "rope": "M H P x cos sin y",
     "gemm": "M N K A B C",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,12 +32,12 @@ class Case(NamedTuple):
 
 
 DRAWN = 24
-"""Hidden shapes of a problem that a recipe in another precision is called with."""
+"""Hidden shapes of a problem that a recipe is called with where no cases are written for it."""
 
 
-def in_policy(name: str, rng: np.random.Generator) -> Iterator[Case]:
-    """The cases of a problem in another precision: its tiny workload and hidden shapes of it, each
-    with one of its families in turn, held to the law of its precision (gate G1)."""
+def by_law(name: str, rng: np.random.Generator) -> Iterator[Case]:
+    """The cases of a problem, in another precision or not: its tiny workload and hidden shapes of
+    it, each with one of its families in turn, held to the law of its precision (gate G1)."""
     problem = registry.get(name)
     (output,) = problem.outputs
     asked = (Family.NORMAL, Family.NONFINITE, Family.EXACT, Family.OUTLIERS, Family.PROBE)
@@ -49,9 +50,13 @@ def in_policy(name: str, rng: np.random.Generator) -> Iterator[Case]:
         expected = problem.oracle(shape, values)[output.name]
         truth = np.asarray(expected.value)
         with np.errstate(all="ignore"):
-            limit = problem.precision_of(output.name).limit(
-                np.abs(truth), expected.scale, np.maximum(1, expected.terms)
-            )
+            precision = problem.precision_of(output.name)
+            terms = np.maximum(1, expected.terms)
+            limit = precision.limit(np.abs(truth), expected.scale, terms)
+            limit += precision.underflow * terms
+            if truth.ndim > 1:
+                rows = np.square(np.where(np.isfinite(truth), truth, 0)).mean(-1, keepdims=True)
+                limit += precision.u_acc * np.sqrt(rows)
         dtype = host_dtype(dtype_of(output.dtype))
         if family is Family.EXACT or dtype_of(output.dtype).is_integral:
             truth, limit = truth.astype(dtype).astype(float), np.zeros(truth.shape)
@@ -281,6 +286,8 @@ OPERATORS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
     "layernorm": layernorm,
     "rmsnorm": rmsnorm,
     "bias_gelu": bias_gelu,
+    "swiglu": partial(by_law, "swiglu"),
+    "rope": partial(by_law, "rope"),
     "gemm": gemm,
 }
 
