@@ -35,6 +35,7 @@ _PROBLEMS = (
     "bias_gelu",
     "swiglu",
     "rope",
+    "hadamard_transform",
     "gemm",
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""

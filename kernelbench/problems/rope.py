@@ -19,7 +19,7 @@ PROBLEM = {
     "is_row_wise": True,
     "axes": {"M": "tokens", "H": "heads", "P": "pairs of a head, half of its elements"},
     "inputs": {
-        "x": "float32[M, H, 2*P]: queries or keys; of a head all first halves, then the second ones",
+        "x": "float32[M, H, 2*P]: queries or keys; of a head first halves, then second ones",
         "cos": "float32[M, P]: of the angles of each token",
         "sin": "float32[M, P]: of the same angles",
     },
@@ -39,10 +39,7 @@ PROBLEM = {
 def values(
     family: Family, rng: np.random.Generator, M: int, H: int, P: int
 ) -> tuple[np.ndarray, ...]:
-    """Elements, and angles that nobody can make of others.
-
-    EXACT has cosines and sines of {-1, 0, 1}, drawn apart; all sums are exact.
-    """
+    """EXACT has cosines and sines of {-1, 0, 1}, drawn apart; all sums are exact."""
     x = draw(family, (M, H, 2 * P), rng)
     if family is Family.EXACT:
         return x, draw(family, (M, P), rng), draw(family, (M, P), rng)
@@ -63,7 +60,9 @@ def oracle(x: np.ndarray, cos: np.ndarray, sin: np.ndarray, P: int) -> Expected:
 
 
 def by_torch(torch: Any, x: Any, cos: Any, sin: Any, y: Any, P: int) -> Prepared:
-    """Without a tensor between."""
+    """Without a tensor between; halves as float32, which are rounded once."""
+    if x.dtype != torch.float32:
+        return lambda: y.copy_(by_compile(torch, x.float(), cos, sin, P))
     c, s = cos[:, None], sin[:, None]
     a, b, first, second = x[..., :P], x[..., P:], y[..., :P], y[..., P:]
 

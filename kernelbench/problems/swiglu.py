@@ -26,10 +26,7 @@ PROBLEM = {
     "outputs": {"y": "float32[M, N]: row-major"},
     "flops": "30 * M * N",  # exponential 22, sum 1, division 4, sign 1, two products
     "workloads": {
-        "realistic": {
-            "512x8192": "Llama 3.2 1B, 512 tokens",
-            "64x14336": "Llama 3.1 8B, 64 decodes",
-        },
+        "realistic": {"512x8192": "Llama 3.2 1B", "64x14336": "Llama 3.1 8B, 64 decodes"},
         "tiny": {"tiny": {"M": 32, "N": 100}},
         "adversarial": {"4099x33": "an odd tail", "1x100003": "one row of prime length"},
     },
@@ -72,7 +69,9 @@ def oracle(x: np.ndarray, N: int) -> Expected:
 
 
 def by_torch(torch: Any, x: Any, y: Any, N: int) -> Prepared:
-    """Without a tensor between."""
+    """Without a tensor between; halves as float32, which are rounded once."""
+    if x.dtype != torch.float32:
+        return lambda: y.copy_(by_compile(torch, x.float(), N))
     return lambda: torch.mul(torch.ops.aten.silu.out(x[:, :N], out=y), x[:, N:], out=y)
 
 

@@ -9,6 +9,7 @@ from ..recipe import Recipe
 from . import gemm, rows, sparse
 from .cuda import gemm as cuda_gemm
 from .cuda import gemm_halves as cuda_gemm_halves
+from .cuda import hadamard as cuda_hadamard
 from .cuda import rows as cuda_rows
 from .cuda import sparse as cuda_sparse
 from .cuda import spmm as cuda_spmm
@@ -22,6 +23,7 @@ CUDA = (
     *cuda_rows.RECIPES,
     *cuda_gemm.RECIPES,
     *cuda_gemm_halves.RECIPES,
+    *cuda_hadamard.RECIPES,
 )
 TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (

@@ -168,4 +168,31 @@ ROPE = (
     ),
 )
 
-RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU, *SWIGLU, *ROPE)
+_RADIX = make_knob("radix", 2, 4, 8, 16, meaning="vectors whose stages are made in registers")
+_HADAMARD = {
+    "constraints": (USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+    "default": {**DEFAULT, "radix": 8, "stream": 1},
+    "model": model_rows(2, 24),
+}
+HADAMARD = (
+    *cpp_recipes(
+        "hadamard_transform",
+        "in-place",
+        "What lies between two passes waits in the output.",
+        knobs=(VECTOR, _RADIX, SCHEDULE, CHUNK, THREADS),
+        **_HADAMARD,
+    ),
+    *cpp_recipes(
+        "hadamard_transform",
+        "buffered",
+        "What lies between two passes waits in a buffer of one row; the output is written once.",
+        knobs=(VECTOR, _RADIX, SCHEDULE, CHUNK, STREAM, THREADS),
+        policies=HALVES,
+        **_HADAMARD,
+    ),
+)
+
+RECIPES = (
+    *(*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU),
+    *(*SWIGLU, *ROPE, *HADAMARD),
+)

@@ -102,6 +102,15 @@ def _rope(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return np.concatenate((a * cos - b * sin, b * cos + a * sin), 2)
 
 
+def _hadamard(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """A butterfly: every sum has as many terms as there are stages."""
+    y, apart = i["x"].astype(t), 1
+    while apart < s.axes["N"]:
+        a, b = np.moveaxis(y.reshape(len(y), -1, 2, apart), 2, 0)
+        y, apart = np.stack((a + b, a - b), 2).reshape(y.shape), 2 * apart
+    return y * (t(1) / np.sqrt(t(s.axes["N"])))
+
+
 def _gemm(_: Structure, i: Arrays, t: type) -> np.ndarray:
     a, b = i["A"].astype(t), i["B"].astype(t)
     c = np.zeros((a.shape[0], b.shape[1]), t)
@@ -123,6 +132,7 @@ PLAIN: dict[str, Implementation] = {
     "bias_gelu": _bias_gelu,
     "swiglu": _swiglu,
     "rope": _rope,
+    "hadamard_transform": _hadamard,
     "gemm": _gemm,
 }
 """Each operator as a plain user would write it, in any dtype, with sequential sums."""

@@ -288,6 +288,7 @@ OPERATORS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
     "bias_gelu": bias_gelu,
     "swiglu": partial(by_law, "swiglu"),
     "rope": partial(by_law, "rope"),
+    "hadamard_transform": partial(by_law, "hadamard_transform"),
     "gemm": gemm,
 }
 
