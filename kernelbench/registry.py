@@ -36,6 +36,7 @@ _PROBLEMS = (
     "swiglu",
     "rope",
     "hadamard_transform",
+    "w8a8_linear",
     "gemm",
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""

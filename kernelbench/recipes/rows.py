@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
+
 from ..policies import HALVES
-from ..recipe import Knob, Knobs, Recipe
+from ..recipe import Facts, Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -168,27 +170,38 @@ ROPE = (
     ),
 )
 
-_RADIX = make_knob("radix", 2, 4, 8, 16, meaning="vectors whose stages are made in registers")
-_HADAMARD = {
-    "constraints": (USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
-    "default": {**DEFAULT, "radix": 8, "stream": 1},
-    "model": model_rows(2, 24),
-}
+RADIX = make_knob("radix", 2, 4, 8, 16, meaning="vectors whose stages are made in registers")
+
+
+def _hadamard(
+    family: str, summary: str, *more: Knob, policies: tuple[str, ...] = ()
+) -> tuple[Recipe, ...]:
+    return cpp_recipes(
+        "hadamard_transform",
+        family,
+        summary,
+        knobs=(VECTOR, RADIX, SCHEDULE, CHUNK, THREADS, *more),
+        constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**DEFAULT, "radix": 8, "stream": 1},
+        model=_model_hadamard,
+        policies=policies,
+    )
+
+
+def _model_hadamard(knobs: Knobs, facts: Facts) -> float:
+    """Rows that log2 N stages go over, each with as many chains as vectors lie in registers."""
+    return model_rows(2, 2 * math.log2(facts.get("N", 1.0)) + 2)(
+        {**knobs, "unroll": knobs["radix"]}, facts
+    )
+
+
 HADAMARD = (
-    *cpp_recipes(
-        "hadamard_transform",
-        "in-place",
-        "What lies between two passes waits in the output.",
-        knobs=(VECTOR, _RADIX, SCHEDULE, CHUNK, THREADS),
-        **_HADAMARD,
-    ),
-    *cpp_recipes(
-        "hadamard_transform",
+    *_hadamard("in-place", "What lies between two passes waits in the output."),
+    *_hadamard(
         "buffered",
         "What lies between two passes waits in a buffer of one row; the output is written once.",
-        knobs=(VECTOR, _RADIX, SCHEDULE, CHUNK, STREAM, THREADS),
+        STREAM,
         policies=HALVES,
-        **_HADAMARD,
     ),
 )
 

@@ -111,6 +111,12 @@ def _hadamard(s: Structure, i: Arrays, t: type) -> np.ndarray:
     return y * (t(1) / np.sqrt(t(s.axes["N"])))
 
 
+def _w8a8_linear(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Sums of whole numbers, which float64 holds as int32 does."""
+    sums = (i["x"].astype(np.float64) @ i["w"].astype(np.float64).T).astype(t)
+    return sums * (i["sx"].astype(t)[:, None] * i["sw"].astype(t)) + i["bias"].astype(t)
+
+
 def _gemm(_: Structure, i: Arrays, t: type) -> np.ndarray:
     a, b = i["A"].astype(t), i["B"].astype(t)
     c = np.zeros((a.shape[0], b.shape[1]), t)
@@ -133,6 +139,7 @@ PLAIN: dict[str, Implementation] = {
     "swiglu": _swiglu,
     "rope": _rope,
     "hadamard_transform": _hadamard,
+    "w8a8_linear": _w8a8_linear,
     "gemm": _gemm,
 }
 """Each operator as a plain user would write it, in any dtype, with sequential sums."""
@@ -190,7 +197,7 @@ def test_values_have_the_declared_shapes_and_are_finite(name: str) -> None:
             for tensor in floats:
                 array = inputs[tensor.name]
                 assert array.shape == tensor.extent(structure.axes)
-                assert array.dtype == np.float32
+                assert array.dtype == host_dtype(dtype_of(tensor.dtype))
                 assert array.flags.c_contiguous
                 assert family is Family.NONFINITE or np.isfinite(array).all()
 

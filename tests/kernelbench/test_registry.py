@@ -28,6 +28,7 @@ C_ORDER = {
     "swiglu": "M N x y",
     "rope": "M H P x cos sin y",
     "hadamard_transform": "M N x y",
+    "w8a8_linear": "M N K x w sx sw bias y",
     "gemm": "M N K A B C",
 }
 

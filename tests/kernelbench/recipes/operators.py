@@ -289,6 +289,7 @@ OPERATORS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
     "swiglu": partial(by_law, "swiglu"),
     "rope": partial(by_law, "rope"),
     "hadamard_transform": partial(by_law, "hadamard_transform"),
+    "w8a8_linear": partial(by_law, "w8a8_linear"),
     "gemm": gemm,
 }
 

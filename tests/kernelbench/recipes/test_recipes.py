@@ -239,7 +239,7 @@ def test_each_problem_has_two_families_with_distinct_names() -> None:
 def test_what_can_be_asked_for_in_a_policy_has_recipes_there() -> None:
     rows = (
         *("bias_gelu", "layernorm", "rmsnorm", "softmax", "softmax_backward"),
-        *("swiglu", "rope", "hadamard_transform"),
+        *("swiglu", "rope", "hadamard_transform", "w8a8_linear"),
     )
     halves = (*rows, "gemm", "spmm_csr")
     found = {split_name(problem) for problem in IN_POLICIES}
