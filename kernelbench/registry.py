@@ -37,6 +37,7 @@ _PROBLEMS = (
     "rope",
     "hadamard_transform",
     "w8a8_linear",
+    "residual_rmsnorm",
     "gemm",
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""

@@ -45,7 +45,7 @@ def values(family: Family, rng: np.random.Generator, M: int, N: int) -> np.ndarr
 
 def factors(N: int) -> Pair:
     """The transforms of columns and of rows of a row as a matrix, float64, the second scaled."""
-    found = [np.ones((1, 1)), np.ones((1, 1))]
+    found: list[np.ndarray] = [np.ones((1, 1)), np.ones((1, 1))]
     while found[0].size * found[1].size < N * N:
         found = [np.kron([[1, 1], [1, -1]], found[1]), found[0]]
     return found[0], found[1] / sqrt(N)

@@ -170,6 +170,23 @@ ROPE = (
     ),
 )
 
+RESIDUAL_RMSNORM = (
+    *_recipes(
+        "residual_rmsnorm",
+        "two-pass",
+        "Squares and the largest product with gamma in one pass; then the codes.",
+        model_rows(2, 8, tensors=4),
+        stream=1,
+    ),
+    *_recipes(
+        "residual_rmsnorm",
+        "three-pass",
+        "Squares; then the largest product with gamma; then the codes.",
+        model_rows(3, 9, tensors=4),
+        stream=1,
+    ),
+)
+
 RADIX = make_knob("radix", 2, 4, 8, 16, meaning="vectors whose stages are made in registers")
 
 
@@ -207,5 +224,5 @@ HADAMARD = (
 
 RECIPES = (
     *(*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU),
-    *(*SWIGLU, *ROPE, *HADAMARD),
+    *(*RESIDUAL_RMSNORM, *SWIGLU, *ROPE, *HADAMARD),
 )

@@ -29,6 +29,7 @@ C_ORDER = {
     "rope": "M H P x cos sin y",
     "hadamard_transform": "M N x y",
     "w8a8_linear": "M N K x w sx sw bias y",
+    "residual_rmsnorm": "M N x residual gamma h q scale",
     "gemm": "M N K A B C",
 }
 

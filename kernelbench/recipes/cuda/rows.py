@@ -222,6 +222,24 @@ RMSNORM = (
     ),
 )
 
+RESIDUAL_ARGS = ("x", "residual", "gamma", "h", "q", "scale")
+RESIDUAL_RMSNORM = (
+    _recipe(
+        "residual_rmsnorm",
+        "two-pass",
+        "A row's mean square and its largest product with gamma; then its codes.",
+        _streaming("residual_rmsnorm", *RESIDUAL_ARGS),
+    ),
+    _recipe(
+        "residual_rmsnorm",
+        "registers",
+        "A row is read once and stays in registers; long rows take two passes.",
+        _plan_holding("residual_rmsnorm_held", "residual_rmsnorm", *RESIDUAL_ARGS),
+        ITEMS,
+        constraints=HELD,
+    ),
+)
+
 FORM = make_knob(
     "form", "sigmoid", "tanh", meaning="how the curve is made: s / (1 + e^(-2z)) or tanh"
 )
@@ -364,4 +382,13 @@ ROPE = (
     ),
 )
 
-RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU, *SWIGLU, *ROPE)
+RECIPES = (
+    *SOFTMAX,
+    *SOFTMAX_BACKWARD,
+    *LAYERNORM,
+    *RMSNORM,
+    *BIAS_GELU,
+    *SWIGLU,
+    *ROPE,
+    *RESIDUAL_RMSNORM,
+)

@@ -40,7 +40,8 @@ def test_another_has_that_of_the_problem_it_is_most_like(name: str, nearest: str
     [
         ("softmax_bf16", "cpp", "softmax_bf16"),
         ("edge_softmax_f16", "cpp", "spmm_csr_f16"),
-        ("gemm_bf16", "cuda", "gemm"),
+        ("gemm_bf16", "cuda", "gemm_bf16"),
+        ("rmsnorm_bf16", "cuda", "softmax"),
     ],
 )
 def test_a_problem_in_a_policy_has_one_of_that_policy_where_there_is_one(
