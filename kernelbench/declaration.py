@@ -31,7 +31,7 @@ from .dtypes import DTYPES, INT8, TENSORS, dtype_of
 from .library_calls import SHARED
 from .precision import ASKED, STRICT_FP32
 from .problem import PLAIN, WHOLE, Family, Tensor, Workload
-from .sizes import ALONG_Y, Range
+from .sizes import ALONG_Y, POWER_OF_2, Range
 from .sparse import INDICES, INDPTR
 from .sparse_calls import NEEDS, is_product
 from .standins import STAND_INS, read_law
@@ -67,9 +67,9 @@ class Declaration(BaseModel):
     source: str
     axes: dict[str, str] = Field(min_length=1)
     """Name → meaning, in the order of the C parameters."""
-    lengths: dict[str, Literal["grid y"] | int | tuple[int, ...]] = {}
-    """Of an axis, the most that hidden shapes have (`grid y`: sizes.ALONG_Y), or its only values
-    where it is a choice."""
+    lengths: dict[str, Literal["grid y", "power of 2"] | int | tuple[int, ...]] = {}
+    """Of an axis, the most that hidden shapes have (`grid y`: sizes.ALONG_Y; `power of 2`: it has
+    no other lengths, sizes.POWER_OF_2), or its only values where it is a choice."""
     least: dict[str, int] = {}
     """Of an axis, the least that hidden shapes have, where that is not 1: a variance of one number
     is none."""
@@ -229,11 +229,14 @@ class Declaration(BaseModel):
         )
 
 
+NAMED_RANGES = {"grid y": ALONG_Y, "power of 2": POWER_OF_2}
+
+
 def _range(most: str | int | tuple[int, ...] | None) -> Range:
     if most is None:
         return Range()
     if isinstance(most, str):
-        return ALONG_Y
+        return NAMED_RANGES[most]
     return Range(most=most) if isinstance(most, int) else Range(choices=most)
 
 

@@ -217,7 +217,7 @@ def _structures(declared: Declaration) -> dict[str, Any]:
             )
 
         return {
-            "structure": dense.structure_maker(*names),
+            "structure": dense.structure_maker(ranges),
             "variations": variations,
             "bulk": dense.bulk_of(ranges, partial(_has_room, rooms)) if len(free) > 1 else no_bulk,
         }

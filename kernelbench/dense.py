@@ -87,17 +87,22 @@ def mirror_columns(family: Family, array: np.ndarray, rng: np.random.Generator) 
     array[:, left[2 * half :]] = 0
 
 
-def structure_maker(*names: str) -> Callable[[Workload], Structure]:
-    """The `structure` function of a dense problem with these axes."""
+def structure_maker(ranges: Mapping[str, Range]) -> Callable[[Workload], Structure]:
+    """The `structure` function of a dense problem whose axes have these ranges."""
 
     def make(workload: Workload) -> Structure:
-        for name in names:
+        for name, kind in ranges.items():
             if workload.axes.get(name, 0) < 1:
                 raise UsageError(
                     f"workload '{workload.name}' gives {workload.axes.get(name)} for axis {name}",
                     hint="every axis needs a value of at least 1",
                 )
-        return Structure({name: workload.axes[name] for name in names})
+            if kind.cut(length := workload.axes[name]) != length:
+                raise UsageError(
+                    f"workload '{workload.name}' gives {length} for axis {name}",
+                    hint=f"it is a power of two, as {kind.cut(length)} or {2 * kind.cut(length)}",
+                )
+        return Structure({name: workload.axes[name] for name in ranges})
 
     return make
 

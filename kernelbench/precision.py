@@ -7,8 +7,9 @@ Gate G1 holds |y - r| against
 
 with s and n of problem.Expected: products off by u_product of themselves, and a float32 sum of n
 terms. What a narrow output type rounds once, half a step at that size, is taken off the error
-first. The truth is computed in float64 of the inputs as they are in their own type, so that what
-quantising them loses is nobody's error.
+first; of codes, which are real numbers rounded to whole ones, that is 1/2. The truth is computed in
+float64 of the inputs as they are in their own type, so that what quantising them loses is nobody's
+error.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ class Precision(BaseModel):
     underflow: float = FLOAT32.smallest
     """What each term of a sum may be off by where it underflows, whatever its size."""
     step: float = 0.0
-    """Half of the smallest number of a narrow output type; 0 in float32."""
+    """Half of the smallest number of a narrow output type, 1/2 of codes; 0 in float32."""
     is_split: bool = False
     """Whether factors may be computed with in parts: infinity less infinity, its rest, is NaN."""
 
@@ -116,6 +117,10 @@ class Precision(BaseModel):
                 "step": dtype.smallest / 2,
             }
         )
+
+    def rounded_to_whole(self) -> Precision:
+        """The same for an output of codes: real numbers that are rounded to whole ones."""
+        return self.model_copy(update={"step": 0.5})
 
 
 STRICT_FP32 = Precision()

@@ -172,6 +172,24 @@ class Expected:
     """Length of the reduction, broadcastable to value."""
     is_exact: bool = False
     """Whether the output must match bit for bit (max, copies, exact-arithmetic trials)."""
+    is_code: bool = False
+    """Of an output of whole numbers: whether it is what real numbers are rounded to, as a quantiser
+    does. `value` is what they are before: either neighbour will do where float32 sees a tie."""
+
+    def is_held_exact(self, family: Family, dtype: DType) -> bool:
+        """Whether an output of this type must match bit for bit."""
+        is_whole = family is Family.EXACT or dtype.is_integral
+        return self.is_exact or (is_whole and not self.is_code)
+
+    def hold(self, precision: Precision) -> Precision:
+        """What its elements are held to, where others are held to `precision`."""
+        return precision.rounded_to_whole() if self.is_code else precision
+
+    def stored(self, dtype: np.dtype) -> np.ndarray:
+        """The right answer as an output of this type holds it."""
+        value = np.rint(self.value) if self.is_code else np.asarray(self.value)
+        with np.errstate(all="ignore"):
+            return value.astype(dtype)
 
 
 class BaselineCall(NamedTuple):

@@ -33,6 +33,11 @@ _PROBLEMS = (
     "layernorm",
     "rmsnorm",
     "bias_gelu",
+    "swiglu",
+    "rope",
+    "hadamard_transform",
+    "w8a8_linear",
+    "residual_rmsnorm",
     "gemm",
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""

@@ -59,11 +59,20 @@ class Range:
     most: int = BEYOND_16_BITS + 4096
     choices: tuple[int, ...] = ()
     """The only values, where an axis is a choice and no length."""
+    is_power: bool = False
+    """Whether its lengths are powers of two: what is drawn is cut to the next below."""
+
+    def cut(self, length: int) -> int:
+        """The longest length of this kind that is no longer."""
+        return 1 << length.bit_length() - 1 if self.is_power else length
 
 
 ALONG_Y = Range(most=65_535)
 """Of an axis that kernels for GPUs deal out along a grid's y, which has no more blocks: right ones
 do, since nobody has a dense factor of that width."""
+
+POWER_OF_2 = Range(most=1 << 15, is_power=True)
+"""Of rows that a butterfly goes through, which published kernels take up to this length."""
 
 
 class Scale(Enum):
@@ -189,7 +198,7 @@ def draw_sizes(
             itertools.islice(leading, len(ROUND)), _draw_others(most, rng, steps, tried, odd)
         ):
             yield {
-                name: drawn[name] if name in drawn else int(rng.choice(kind.choices))
+                name: kind.cut(drawn[name]) if name in drawn else int(rng.choice(kind.choices))
                 for name, kind in ranges.items()
             }
 
@@ -332,7 +341,7 @@ def _draw_beside(
     return {
         name: int(rng.choice(kind.choices))
         if kind.choices
-        else min(kind.most, sizes.get(name) or int(rng.integers(*BESIDE, endpoint=True)))
+        else kind.cut(min(kind.most, sizes.get(name) or int(rng.integers(*BESIDE, endpoint=True))))
         for name, kind in ranges.items()
     }
 

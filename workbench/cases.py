@@ -68,6 +68,7 @@ def tolerance(precision: Precision, answer: Expected) -> np.ndarray:
     if answer.is_exact:
         return np.zeros_like(answer.value)
     terms = np.asarray(answer.terms, dtype=np.float64)
+    precision = answer.hold(precision)
     limit = precision.limit(np.abs(answer.value), answer.scale, terms)
     limit = limit + precision.underflow * terms
     allowed = np.where(np.isfinite(answer.value), limit, 0.0)

@@ -135,6 +135,27 @@ def model_rows(
     return _asking(model, "M", "N")
 
 
+def model_heads(flops: float) -> Model:
+    """Of an operator on pairs of elements of the heads of tokens, which share their angles.
+
+    Args:
+        flops: of an element.
+    """
+
+    def model(knobs: Knobs, facts: Facts) -> float:
+        tokens, heads, pairs = facts["M"], facts["H"], facts["P"]
+        size, threads = 2.0 * tokens * heads * pairs, count_threads(knobs, facts)
+        width = facts.get(WIDTH, 4.0)
+        dealt = _pieces(knobs, tokens, threads)
+        moved = width * (size + 2 * tokens * pairs) + writes(knobs, width * size)
+        chains = 2.0 * integer(knobs, "unroll") * float(knobs.get("group", 1))
+        return roofline_us(
+            flops * size, moved, knobs, facts, chains=chains, largest=1 / dealt, dealt=dealt
+        )
+
+    return _asking(model, "M", "H", "P")
+
+
 def model_gather(width: str, flops: float, output: Sequence[str], *, by_row: bool) -> Model:
     """Of an operator that gathers a row of a dense operand for each entry of a CSR pattern.
 

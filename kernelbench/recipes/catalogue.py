@@ -6,12 +6,14 @@ from __future__ import annotations
 from ...errors import UnknownNameError
 from ..languages import CPP
 from ..recipe import Recipe
-from . import gemm, rows, sparse
+from . import gemm, rows, sparse, w8a8
 from .cuda import gemm as cuda_gemm
 from .cuda import gemm_halves as cuda_gemm_halves
+from .cuda import hadamard as cuda_hadamard
 from .cuda import rows as cuda_rows
 from .cuda import sparse as cuda_sparse
 from .cuda import spmm as cuda_spmm
+from .cuda import w8a8 as cuda_w8a8
 from .triton import gemm as triton_gemm
 from .triton import rows as triton_rows
 from .triton import sparse as triton_sparse
@@ -22,12 +24,15 @@ CUDA = (
     *cuda_rows.RECIPES,
     *cuda_gemm.RECIPES,
     *cuda_gemm_halves.RECIPES,
+    *cuda_hadamard.RECIPES,
+    *cuda_w8a8.RECIPES,
 )
 TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (
     *sparse.RECIPES,
     *rows.RECIPES,
     *gemm.RECIPES,
+    *w8a8.RECIPES,
     *CUDA,
     *TRITON,
 )

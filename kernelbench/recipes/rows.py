@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
+
 from ..policies import HALVES
-from ..recipe import Knob, Knobs, Recipe
+from ..recipe import Facts, Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -16,10 +18,11 @@ from ._knobs import (
     VECTOR,
     make_knob,
 )
-from ._modelled import DIVISION_FLOPS, EXP_FLOPS, Model, model_rows
+from ._modelled import DIVISION_FLOPS, EXP_FLOPS, Model, model_heads, model_rows
 from ._render import cpp_recipes
 
 GELU_FLOPS = EXP_FLOPS + DIVISION_FLOPS + 8
+SILU_FLOPS = EXP_FLOPS + DIVISION_FLOPS + 3
 UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
 DEFAULT: Knobs = {
     "vector": "native",
@@ -125,25 +128,101 @@ RMSNORM = (
     ),
 )
 
-BIAS_GELU = (
+
+def _elementwise(problem: str, flops: float, tensors: int = 2) -> tuple[Recipe, ...]:
+    """Of what each element becomes by itself; its template includes `_combine.cpp.j2`."""
+    return (
+        *_recipes(
+            problem,
+            "row-wise",
+            "Rows are dealt to threads.",
+            model_rows(1, flops, tensors=tensors),
+            unroll=8,
+            stream=1,
+        ),
+        *_recipes(
+            problem,
+            "flat",
+            "Equal pieces of the whole matrix are dealt, so that long rows are shared.",
+            model_rows(1, flops, tensors=tensors, block="block"),
+            make_knob("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
+            block=16384,
+            unroll=8,
+            stream=1,
+        ),
+    )
+
+
+BIAS_GELU = _elementwise("bias_gelu", GELU_FLOPS)
+SWIGLU = _elementwise("swiglu", SILU_FLOPS, tensors=3)
+
+ROPE = (
     *_recipes(
-        "bias_gelu",
-        "row-wise",
-        "Rows are dealt to threads.",
-        model_rows(1, GELU_FLOPS),
-        unroll=8,
-        stream=1,
+        "rope", "by-head", "Heads of all tokens are dealt to threads.", model_heads(3), stream=1
     ),
     *_recipes(
-        "bias_gelu",
-        "flat",
-        "Equal pieces of the whole matrix are dealt, so that long rows are shared.",
-        model_rows(1, GELU_FLOPS, block="block"),
-        make_knob("block", 1024, 4096, 16384, 65536, meaning="floats per piece"),
-        block=16384,
-        unroll=8,
+        "rope",
+        "head-group",
+        "Several heads of a token together, so that its cosines and sines are loaded once for all.",
+        model_heads(3),
+        make_knob("group", 2, 4, 8, meaning="heads turned together"),
         stream=1,
     ),
 )
 
-RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU)
+RESIDUAL_RMSNORM = (
+    *_recipes(
+        "residual_rmsnorm",
+        "two-pass",
+        "Squares and the largest product with gamma in one pass; then the codes.",
+        model_rows(2, 8, tensors=4),
+        stream=1,
+    ),
+    *_recipes(
+        "residual_rmsnorm",
+        "three-pass",
+        "Squares; then the largest product with gamma; then the codes.",
+        model_rows(3, 9, tensors=4),
+        stream=1,
+    ),
+)
+
+RADIX = make_knob("radix", 2, 4, 8, 16, meaning="vectors whose stages are made in registers")
+
+
+def _hadamard(
+    family: str, summary: str, *more: Knob, policies: tuple[str, ...] = ()
+) -> tuple[Recipe, ...]:
+    return cpp_recipes(
+        "hadamard_transform",
+        family,
+        summary,
+        knobs=(VECTOR, RADIX, SCHEDULE, CHUNK, THREADS, *more),
+        constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**DEFAULT, "radix": 8, "stream": 1},
+        model=_model_hadamard,
+        policies=policies,
+    )
+
+
+def _model_hadamard(knobs: Knobs, facts: Facts) -> float:
+    """Rows that log2 N stages go over, each with as many chains as vectors lie in registers."""
+    return model_rows(2, 2 * math.log2(facts.get("N", 1.0)) + 2)(
+        {**knobs, "unroll": knobs["radix"]}, facts
+    )
+
+
+HADAMARD = (
+    *_hadamard("in-place", "What lies between two passes waits in the output."),
+    *_hadamard(
+        "buffered",
+        "What lies between two passes waits in a buffer of one row; the output is written once.",
+        STREAM,
+        policies=HALVES,
+    ),
+)
+
+RECIPES = (
+    *(*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU),
+    *(*RESIDUAL_RMSNORM, *SWIGLU, *ROPE, *HADAMARD),
+)

@@ -67,7 +67,9 @@ class _Inside:
             for answer in found.values()
             for part in (answer.value, answer.scale, answer.terms)
         ]
-        return {"names": list(found), "exact": [bool(a.is_exact) for a in found.values()]}, told
+        flags = {"exact": "is_exact", "codes": "is_code"}
+        said = {key: [bool(getattr(a, f)) for a in found.values()] for key, f in flags.items()}
+        return {"names": list(found), **said}, told
 
     def _structure(self, message: Message, arrays: list[np.ndarray]) -> tuple[Structure, Arrays]:
         """The structure that is meant, and what of the arrays is not its own."""

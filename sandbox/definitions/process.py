@@ -107,14 +107,15 @@ class Definition:
         arrays, message = self._ask(
             structure, "oracle", {"do": "oracle"}, inputs, wanted, parts=parts
         )
-        exact = list(message.get("exact", []))
+        exact, codes = (list(message.get(key, [])) for key in ("exact", "codes"))
         found = {}
         for at, tensor in enumerate(wanted):
             value, scale, terms = arrays[parts * at : parts * (at + 1)]
             self._ensure_like("oracle", tensor, structure, value, "float64")
             self._ensure_scale(tensor.name, value, scale, terms)
             length = float(terms) if terms.ndim == 0 else terms
-            found[tensor.name] = Expected(value, scale, length, bool(exact[at : at + 1] == [True]))
+            flags = (bool(said[at : at + 1] == [True]) for said in (exact, codes))
+            found[tensor.name] = Expected(value, scale, length, *flags)
         return found
 
     def close(self) -> None:

@@ -40,6 +40,8 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
     is_placed = bool(np.array_equal(y[special], rounded[special], equal_nan=True))
     y, value = np.where(special, 0, y), np.where(special, 0, value)
     error = np.abs(y.astype(np.float64) - value)
+    if expected.is_code:
+        error = np.maximum(error - 0.5, 0.0)
     scale = np.where(special, 0, expected.scale)
     limit = SUM_FACTOR * precision.u_acc * np.sqrt(expected.terms) * scale
     # A product that underflows is off by half of the smallest denormal.
@@ -87,12 +89,19 @@ def complaints(
     ]
 
 
+def unset(output: np.ndarray) -> None:
+    """Fills an output with what no right answer is, or is everywhere."""
+    output.fill(np.nan if output.dtype.kind == "f" else 85)
+
+
 def new_call(problem: Problem, structure: Structure) -> BaselineCall:
     """A call on fresh memory with the structure filled in and outputs poisoned."""
     inputs = {t.name: np.zeros(t.extent(structure.axes), t.dtype) for t in problem.inputs}
     for name, array in structure.arrays.items():
         inputs[name][...] = array
-    outputs = {t.name: np.full(t.extent(structure.axes), np.nan, t.dtype) for t in problem.outputs}
+    outputs = {t.name: np.zeros(t.extent(structure.axes), t.dtype) for t in problem.outputs}
+    for array in outputs.values():
+        unset(array)
     return BaselineCall(dict(structure.axes), inputs, outputs)
 
 

@@ -25,6 +25,11 @@ C_ORDER = {
     "layernorm": "M N x gamma beta y",
     "rmsnorm": "M N x gamma y",
     "bias_gelu": "M N x bias y",
+    "swiglu": "M N x y",
+    "rope": "M H P x cos sin y",
+    "hadamard_transform": "M N x y",
+    "w8a8_linear": "M N K x w sx sw bias y",
+    "residual_rmsnorm": "M N x residual gamma h q scale",
     "gemm": "M N K A B C",
 }
 
@@ -133,3 +138,10 @@ def test_a_workload_that_cannot_be_drawn_says_why() -> None:
         )
     with pytest.raises(UsageError, match="axis N"):
         get("softmax").structure(Workload(name="w", kind="tiny", axes={"M": 4}))
+
+
+def test_a_length_that_is_no_power_of_two_is_refused_where_there_is_none_other() -> None:
+    problem = get("hadamard_transform")
+    with pytest.raises(UsageError, match="gives 100 for axis N") as caught:
+        problem.structure(workload_for(problem, "tiny", N=100))
+    assert caught.value.hint == "it is a power of two, as 64 or 128"

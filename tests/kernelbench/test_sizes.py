@@ -23,7 +23,9 @@ from kernelwright.kernelbench.sizes import (
     BEYOND_16_BITS,
     LANES,
     MOST_OF_ALL,
+    POWER_OF_2,
     Range,
+    draw_bulk,
     draw_sizes,
     is_middling,
     is_telling,
@@ -294,3 +296,16 @@ def test_every_verification_of_a_campaign_has_all_that_one_alone_has(
             for band in BANDS:
                 long = {shape[name] % LANES for shape in one if shape[name] >= band}
                 assert long == set(range(LANES))
+
+
+def test_lengths_of_one_kind_are_powers_of_two_and_reach_far() -> None:
+    ranges = {"M": Range(), "N": POWER_OF_2}
+    drawn = list(
+        itertools.islice(draw_sizes(ranges, {"M": 300, "N": 4096}, np.random.default_rng(4)), 200)
+    )
+    drawn += itertools.islice(draw_bulk(ranges, np.random.default_rng(5)), 10)
+    found = {sizes["N"] for sizes in drawn}
+    assert all(length & (length - 1) == 0 for length in found)
+    assert {1, 2, POWER_OF_2.most} <= found
+    assert len(found) >= 12
+    assert len({sizes["M"] for sizes in drawn}) > 100

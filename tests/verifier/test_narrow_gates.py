@@ -98,3 +98,49 @@ def test_denormal_factors_cut_to_tf32_pass() -> None:
     expected = Expected(a.astype(np.float64), np.abs(a).astype(np.float64), 1.0)
     assert passes(cut, expected, precision_of([FLOAT32], [FLOAT32], 1e-5, TF32))
     assert not passes(cut, expected, precision_of([FLOAT32], [FLOAT32], 1e-5))
+
+
+def codes_of(row: np.ndarray) -> tuple[np.ndarray, Expected]:
+    """Numbers of a row as shares of 127, in float32, and the truth."""
+    top = np.abs(row).max()
+    value = row.astype(np.float64) * (127.0 / np.float64(top))
+    return row * (np.float32(127) / top), Expected(value, np.abs(value), 16.0, is_code=True)
+
+
+def test_codes_are_right_on_either_side_of_a_tie_and_nowhere_else() -> None:
+    value = np.array([[0.5, 1.5, 2.5 - 1e-7, 2.5 + 1e-7, -126.5, 127.0]])
+    expected = Expected(value, np.abs(value), 16.0, is_code=True)
+    for right in ([0, 2, 2, 3, -126, 127], [1, 1, 3, 2, -127, 127]):
+        assert passes(np.array([right], np.int8), expected, Precision())
+    for wrong in ([0, 2, 2, 3, -126, 126], [-1, 2, 2, 3, -126, 127], [0, 3, 2, 3, -126, 127]):
+        assert not passes(np.array([wrong], np.int8), expected, Precision())
+
+
+def test_codes_that_are_not_the_nearest_fail() -> None:
+    for seed in range(20):
+        row = np.random.default_rng(seed).standard_normal((1, 300), np.float32)
+        shares, expected = codes_of(row)
+        right = np.rint(shares)
+        assert passes(right.astype(np.int8), expected, Precision())
+        half = row.astype(np.float16)
+        cheats = {
+            "cut": np.trunc(shares),
+            "down": np.floor(shares),
+            "one step up": np.minimum(right + 1, 127),
+            "one step beside, once": right + (np.arange(300) == 7) * np.where(right < 0, 1, -1),
+            "in half precision": np.rint(half * (np.float16(127) / np.abs(half).max())),
+            "one level fewer": np.rint(shares * np.float32(126 / 127)),
+            "a sample's largest": np.clip(
+                np.rint(row * (np.float32(127) / np.abs(np.where(shares > 126, 0, row)).max())),
+                -127,
+                127,
+            ),
+        }
+        for name, cheat in cheats.items():
+            assert not passes(cheat.astype(np.int8), expected, Precision()), (seed, name)
+
+
+def test_whole_numbers_that_are_no_codes_are_exact() -> None:
+    value = np.array([[0.0, 1.0, 2.0]])
+    assert passes(value.astype(np.int8), Expected(value, value), Precision())
+    assert not passes(np.array([[0, 1, 3]], np.int8), Expected(value, value + 1e9), Precision())

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...errors import PrerequisiteError
 from ...kernelbench.dtypes import DTYPES
-from ...kernelbench.problem import Family, Problem
+from ...kernelbench.problem import Problem
 from ...sandbox.builders.cuda_source import shared_names
 from ...sandbox.builders.model import EmulatedVariant
 from ...sandbox.isolation.model import Limits
@@ -235,10 +235,10 @@ def _first_wrong(item: Item, report: memory_access.AccessReport) -> _Wrong | Non
     """As the gates judge elements; where only all together are wrong, the worst one."""
     for name, expected in item.expected.items():
         got, want = report.outputs[name], np.asarray(expected.value)
-        precision, is_whole = item.problem.precision_of(name), DTYPES[got.dtype.name].is_integral
+        precision, dtype = item.problem.precision_of(name), DTYPES[got.dtype.name]
         with np.errstate(all="ignore"):
             error = np.abs(got.astype(np.float64) - want)
-            is_exact = expected.is_exact or item.family is Family.EXACT or is_whole
+            is_exact = expected.is_held_exact(item.family, dtype)
             limit = 0.0 if is_exact else gates.allowed_error(expected, precision)
             same = (got == want) | (np.isnan(got) & np.isnan(want))
             wrong = ~(same | (error <= limit))

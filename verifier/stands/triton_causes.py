@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ...kernelbench.problem import Family, Structure
+from ...kernelbench.dtypes import DTYPES
+from ...kernelbench.problem import Structure
 from ...sandbox.builders import diagnostics
 from ...sandbox.run.arena import Extra
 from ...sandbox.run.process import RunFault
@@ -222,7 +223,7 @@ def _first_wrong(item: Item, name: str, got: np.ndarray) -> tuple[int, ...] | No
     value = np.broadcast_to(np.asarray(expected.value, dtype=np.float64), got.shape)
     with np.errstate(all="ignore"):
         error = np.abs(got.astype(np.float64) - value)
-        if expected.is_exact or item.family is Family.EXACT:
+        if expected.is_held_exact(item.family, DTYPES[got.dtype.name]):
             forgiven = np.zeros(got.shape)
         else:
             forgiven = np.broadcast_to(

@@ -150,8 +150,8 @@ def check_output(
         detail = f"{name}: {got.dtype} {list(got.shape)}, wanted {wanted}"
         return [Check(name=SHAPE, passed=False, detail=detail, workload=workload)]
     dtype = DTYPES[got.dtype.name]
-    precision = precision.rounded_to(dtype)
-    is_exact = expected.is_exact or family is Family.EXACT or dtype.is_integral
+    precision = expected.hold(precision.rounded_to(dtype))
+    is_exact = expected.is_held_exact(family, dtype)
     if not is_telling(dtype):
         poison = None
     with np.errstate(all="ignore"):
@@ -203,6 +203,7 @@ def allowed_error(expected: Expected, precision: Precision) -> np.ndarray:
     """The error that gate G1 allows each element, without the share of its row's RMS."""
     terms = np.maximum(np.asarray(expected.terms, dtype=np.float64), 1.0)
     with np.errstate(all="ignore"):
+        precision = expected.hold(precision)
         return np.asarray(precision.limit(np.abs(expected.value), expected.scale, terms))
 
 

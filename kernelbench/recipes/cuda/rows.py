@@ -222,6 +222,24 @@ RMSNORM = (
     ),
 )
 
+RESIDUAL_ARGS = ("x", "residual", "gamma", "h", "q", "scale")
+RESIDUAL_RMSNORM = (
+    _recipe(
+        "residual_rmsnorm",
+        "two-pass",
+        "A row's mean square and its largest product with gamma; then its codes.",
+        _streaming("residual_rmsnorm", *RESIDUAL_ARGS),
+    ),
+    _recipe(
+        "residual_rmsnorm",
+        "registers",
+        "A row is read once and stays in registers; long rows take two passes.",
+        _plan_holding("residual_rmsnorm_held", "residual_rmsnorm", *RESIDUAL_ARGS),
+        ITEMS,
+        constraints=HELD,
+    ),
+)
+
 FORM = make_knob(
     "form", "sigmoid", "tanh", meaning="how the curve is made: s / (1 + e^(-2z)) or tanh"
 )
@@ -229,72 +247,148 @@ MOST_SHORT = (1 << 31) - (1 << 20)
 """Elements up to which an index of 32 bits reaches beyond the last one, whatever the knobs."""
 
 
-def _plan_flat(knobs: Knobs) -> LaunchPlan:
-    def make(index: str, width: int, conditions: Sequence[str]) -> Table:
-        return launch(
-            f"bias_gelu<{index}, {width}>",
-            when=conditions,
-            grid=[f"cdiv(M * N, {times('THREADS * UNROLL', width)})"],
-            block=["THREADS"],
-            args=["M", "N", "x", "bias", "y"],
-        )
-
-    vector = integer(knobs, "vector")
-    short = by_width(vector, "N", lambda *a: make("int", *a), [f"M * N <= {MOST_SHORT}"])
-    long = by_width(vector, "N", lambda *a: make("long long", *a), [f"M * N > {MOST_SHORT}"])
-    return LaunchPlan([*short, *long])
+def _launch_run(
+    kernel: str, size: str, args: Sequence[str], width: int, when: Sequence[str]
+) -> Table:
+    """A run of so many elements in vectors, UNROLL to a thread."""
+    return launch(
+        kernel,
+        when=when,
+        grid=[f"cdiv({size}, {times('THREADS * UNROLL', width)})"],
+        block=["THREADS"],
+        args=args,
+    )
 
 
-def _columns(knobs: Knobs) -> LaunchPlan:
+def _make_elementwise(
+    problem: str, tensors: Sequence[str], columns: str, *more: Knob, rows: int
+) -> tuple[Recipe, ...]:
+    """Of what each element becomes by itself.
+
+    Args:
+        columns: what a thread does that keeps its columns.
+        rows: of a tile, by default.
+    """
+
+    def plan_flat(knobs: Knobs) -> LaunchPlan:
+        def make(index: str, width: int, conditions: Sequence[str]) -> Table:
+            kernel, args = f"{problem}<{index}, {width}>", ["M", "N", *tensors]
+            return _launch_run(kernel, "M * N", args, width, conditions)
+
+        vector = integer(knobs, "vector")
+        short = by_width(vector, "N", lambda *a: make("int", *a), [f"M * N <= {MOST_SHORT}"])
+        long = by_width(vector, "N", lambda *a: make("long long", *a), [f"M * N > {MOST_SHORT}"])
+        return LaunchPlan([*short, *long])
+
+    def plan_columns(knobs: Knobs) -> LaunchPlan:
+        def make(width: int, conditions: Sequence[str]) -> Table:
+            return launch(
+                f"{problem}<{width}>",
+                when=conditions,
+                grid=["cdiv(M, ROWS)", f"cdiv(N, {times('WIDTH', width)})"],
+                block=["WIDTH", "THREADS // WIDTH"],
+                args=["M", "N", *tensors],
+            )
+
+        return LaunchPlan(by_width(integer(knobs, "vector"), "N", make))
+
+    return (
+        cuda_recipe(
+            problem,
+            "flat",
+            "The whole matrix as one run of vectors, a few to a thread.",
+            template=problem,
+            knobs=(THREADS, VECTOR, UNROLL, *more),
+            constraints=(),
+            default=DEFAULT,
+            plan=plan_flat,
+        ),
+        cuda_recipe(
+            problem,
+            "columns",
+            columns,
+            template=problem,
+            knobs=(THREADS, WIDTH, TILE_ROWS, VECTOR, UNROLL, *more),
+            constraints=(WHOLE_ROWS,),
+            default={**DEFAULT, "rows": rows},
+            plan=plan_columns,
+        ),
+    )
+
+
+WIDTH = make_knob("width", 32, 64, 128, 256, meaning="threads side by side in a row")
+PAIRS_ACROSS = make_knob("width", 8, 16, 32, 64, meaning="threads side by side in a head")
+TILE_ROWS = make_knob("rows", 4, 16, 64, meaning="rows per tile")
+WHOLE_ROWS = Constraint(
+    "the threads lie in whole rows of the tile, and it has as many",
+    lambda knobs, _: (
+        1 <= integer(knobs, "threads") // integer(knobs, "width") <= integer(knobs, "rows")
+    ),
+)
+BIAS_GELU = _make_elementwise(
+    "bias_gelu",
+    ("x", "bias", "y"),
+    "A thread keeps the bias of its columns and goes down the rows of a tile.",
+    FORM,
+    rows=16,
+)
+SWIGLU = _make_elementwise(
+    "swiglu", ("x", "y"), "A thread goes down its columns of a tile of rows.", EXPONENTIAL, rows=4
+)
+
+ROPE_ARGS = ("M", "H", "P", "x", "cos", "sin", "y")
+
+
+def _plan_pairs(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return _launch_run(f"rope<{width}>", "M * H * P", ROPE_ARGS, width, conditions)
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "P", make))
+
+
+def _plan_heads(knobs: Knobs) -> LaunchPlan:
     def make(width: int, conditions: Sequence[str]) -> Table:
         return launch(
-            f"bias_gelu<{width}>",
+            f"rope<{width}>",
             when=conditions,
-            grid=["cdiv(M, ROWS)", f"cdiv(N, {times('WIDTH', width)})"],
+            grid=["cdiv(M, THREADS // WIDTH)", f"cdiv(P, {times('WIDTH', width)})"],
             block=["WIDTH", "THREADS // WIDTH"],
-            args=["M", "N", "x", "bias", "y"],
+            args=ROPE_ARGS,
         )
 
-    return LaunchPlan(by_width(integer(knobs, "vector"), "N", make))
+    return LaunchPlan(by_width(integer(knobs, "vector"), "P", make))
 
 
-BIAS_GELU = (
+ROPE = (
     cuda_recipe(
-        "bias_gelu",
+        "rope",
         "flat",
-        "The whole matrix as one run of vectors, a few to a thread.",
-        template="bias_gelu",
-        knobs=(THREADS, VECTOR, UNROLL, FORM),
+        "The pairs of all heads as one run of vectors, a few to a thread.",
+        template="rope",
+        knobs=(THREADS, VECTOR, UNROLL),
         constraints=(),
         default=DEFAULT,
-        plan=_plan_flat,
+        plan=_plan_pairs,
     ),
     cuda_recipe(
-        "bias_gelu",
-        "columns",
-        "A thread keeps the bias of its columns and goes down the rows of a tile.",
-        template="bias_gelu",
-        knobs=(
-            THREADS,
-            make_knob("width", 32, 64, 128, 256, meaning="threads side by side in a row"),
-            make_knob("rows", 4, 16, 64, meaning="rows per tile"),
-            VECTOR,
-            UNROLL,
-            FORM,
-        ),
-        constraints=(
-            Constraint(
-                "the threads lie in whole rows of the tile, and it has as many",
-                lambda knobs, _: (
-                    1
-                    <= integer(knobs, "threads") // integer(knobs, "width")
-                    <= integer(knobs, "rows")
-                ),
-            ),
-        ),
-        default={**DEFAULT, "rows": 16},
-        plan=_columns,
+        "rope",
+        "heads",
+        "A thread keeps the angles of its pairs and goes through the heads of a token.",
+        template="rope",
+        knobs=(THREADS, PAIRS_ACROSS, VECTOR, UNROLL),
+        constraints=(),
+        default={**DEFAULT, "width": 16},
+        plan=_plan_heads,
     ),
 )
 
-RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU)
+RECIPES = (
+    *SOFTMAX,
+    *SOFTMAX_BACKWARD,
+    *LAYERNORM,
+    *RMSNORM,
+    *BIAS_GELU,
+    *SWIGLU,
+    *ROPE,
+    *RESIDUAL_RMSNORM,
+)

@@ -82,52 +82,63 @@ def _make_both(problem: str, args: Sequence[str], looped: str) -> tuple[Recipe, 
     )
 
 
-def _flat_gelu(knobs: Knobs) -> LaunchPlan:
-    made = launch(
-        "bias_gelu",
-        grid=["cdiv(M * N, TILE)"],
-        args=["x", "bias", "y", "M", "N"],
-        constants={"BLOCK": "TILE"},
-        num_warps=integer(knobs, "num_warps"),
-    )
-    return LaunchPlan([made])
-
-
-def _tiled_gelu(knobs: Knobs) -> LaunchPlan:
-    columns = "min(COLUMNS, next_pow2(N))"
-    rows = rows_of(columns)
-    made = launch(
-        "bias_gelu",
-        grid=[f"cdiv(M, {rows})", f"cdiv(N, {columns})"],
-        args=["x", "bias", "y", "M", "N"],
-        constants={"ROWS": rows, "COLUMNS": columns},
-        num_warps=integer(knobs, "num_warps"),
-    )
-    return LaunchPlan([made])
-
-
 ELEMENTS = make_knob("tile", 1024, 2048, 4096, 8192, 16384, meaning="elements of one program")
-GELU_WARPS = make_knob("num_warps", 2, 4, 8, 16, meaning="warps that share a tile")
-BIAS_GELU = (
-    triton_recipe(
-        "bias_gelu",
-        "tiled",
-        "Tiles of rows and columns; the bias of a tile's columns is loaded once.",
-        plan=_tiled_gelu,
-        knobs=(ELEMENTS, COLUMNS, GELU_WARPS),
-        constraints=(TILE_FITS,),
-        default=DEFAULT,
-    ),
-    triton_recipe(
-        "bias_gelu",
-        "flat",
-        "Equal pieces of the matrix as it lies in memory.",
-        plan=_flat_gelu,
-        knobs=(ELEMENTS, GELU_WARPS),
-        constraints=(TILE_FITS,),
-        default=DEFAULT,
-    ),
+ELEMENT_WARPS = make_knob("num_warps", 2, 4, 8, 16, meaning="warps that share a tile")
+
+
+def _make_elementwise(problem: str, args: Sequence[str], tiled: str) -> tuple[Recipe, ...]:
+    """Of what each element becomes by itself."""
+
+    def plan_flat(knobs: Knobs) -> LaunchPlan:
+        made = launch(
+            problem,
+            grid=["cdiv(M * N, TILE)"],
+            args=[*args, "M", "N"],
+            constants={"BLOCK": "TILE"},
+            num_warps=integer(knobs, "num_warps"),
+        )
+        return LaunchPlan([made])
+
+    def plan_tiled(knobs: Knobs) -> LaunchPlan:
+        columns = "min(COLUMNS, next_pow2(N))"
+        rows = rows_of(columns)
+        made = launch(
+            problem,
+            grid=[f"cdiv(M, {rows})", f"cdiv(N, {columns})"],
+            args=[*args, "M", "N"],
+            constants={"ROWS": rows, "COLUMNS": columns},
+            num_warps=integer(knobs, "num_warps"),
+        )
+        return LaunchPlan([made])
+
+    return (
+        triton_recipe(
+            problem,
+            "tiled",
+            tiled,
+            plan=plan_tiled,
+            knobs=(ELEMENTS, COLUMNS, ELEMENT_WARPS),
+            constraints=(TILE_FITS,),
+            default=DEFAULT,
+        ),
+        triton_recipe(
+            problem,
+            "flat",
+            "Equal pieces of the matrix as it lies in memory.",
+            plan=plan_flat,
+            knobs=(ELEMENTS, ELEMENT_WARPS),
+            constraints=(TILE_FITS,),
+            default=DEFAULT,
+        ),
+    )
+
+
+BIAS_GELU = _make_elementwise(
+    "bias_gelu",
+    ("x", "bias", "y"),
+    "Tiles of rows and columns; the bias of a tile's columns is loaded once.",
 )
+SWIGLU = _make_elementwise("swiglu", ("x", "y"), "Tiles of rows and columns of the output.")
 
 SOFTMAX = _make_both(
     "softmax", ("x", "y"), "One pass for maximum and sum, one that makes exponentials anew."
@@ -140,4 +151,46 @@ LAYERNORM = _make_both(
 )
 RMSNORM = _make_both("rmsnorm", ("x", "gamma", "y"), "A row's squares; then its scaled output.")
 
-RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU)
+PAIRS = "min(COLUMNS, next_pow2(P))"
+ROPE_TILE = make_knob("tile", 512, 1024, 2048, 4096, meaning="pairs of one program")
+
+
+def _plan_rope(knobs: Knobs) -> LaunchPlan:
+    is_by_token = "stages" in knobs
+    rows = f"max(1, TILE // {PAIRS})"
+    made = launch(
+        "rope",
+        grid=[f"cdiv({'M' if is_by_token else 'M * H'}, {rows})", f"cdiv(P, {PAIRS})"],
+        args=["x", "cos", "sin", "y", "M", "H", "P"],
+        constants={
+            "ROWS": rows,
+            "PAIRS": PAIRS,
+            **({"STAGES": knobs["stages"]} if is_by_token else {}),
+        },
+        num_warps=integer(knobs, "num_warps"),
+    )
+    return LaunchPlan([made])
+
+
+ROPE = (
+    triton_recipe(
+        "rope",
+        "tiled",
+        "Tiles of heads of all tokens and of pairs.",
+        plan=_plan_rope,
+        knobs=(ROPE_TILE, COLUMNS, ELEMENT_WARPS),
+        constraints=(TILE_FITS,),
+        default={**DEFAULT, "tile": 2048},
+    ),
+    triton_recipe(
+        "rope",
+        "heads",
+        "The angles of a tile of tokens stay in registers; its heads are turned one by one.",
+        plan=_plan_rope,
+        knobs=(ROPE_TILE, COLUMNS, ELEMENT_WARPS, STAGES),
+        constraints=(TILE_FITS,),
+        default={**DEFAULT, "tile": 2048},
+    ),
+)
+
+RECIPES = (*SOFTMAX, *SOFTMAX_BACKWARD, *LAYERNORM, *RMSNORM, *BIAS_GELU, *SWIGLU, *ROPE)

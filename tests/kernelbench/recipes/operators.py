@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.codecs import host_dtype
 from kernelwright.kernelbench.dtypes import dtype_of
-from kernelwright.kernelbench.problem import Family, Structure
+from kernelwright.kernelbench.problem import Expected, Family, Problem, Structure, Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 U = 2.0**-24
@@ -28,17 +29,23 @@ class Case(NamedTuple):
     bound: Array
     dtype: Any = np.float32
     """Of the output."""
+    others: tuple[tuple[Array, Array, Any], ...] = ()
+    """Truth, bound and type of the outputs behind it."""
+
+    @property
+    def outputs(self) -> tuple[tuple[Array, Array, Any], ...]:
+        """Truth, bound and type of each, in C order."""
+        return ((self.truth, self.bound, self.dtype), *self.others)
 
 
 DRAWN = 24
-"""Hidden shapes of a problem that a recipe in another precision is called with."""
+"""Hidden shapes of a problem that a recipe is called with where no cases are written for it."""
 
 
-def in_policy(name: str, rng: np.random.Generator) -> Iterator[Case]:
-    """The cases of a problem in another precision: its tiny workload and hidden shapes of it, each
-    with one of its families in turn, held to the law of its precision (gate G1)."""
+def by_law(name: str, rng: np.random.Generator) -> Iterator[Case]:
+    """The cases of a problem, in another precision or not: its tiny workload and hidden shapes of
+    it, each with one of its families in turn, held to the law of its precision (gate G1)."""
     problem = registry.get(name)
-    (output,) = problem.outputs
     asked = (Family.NORMAL, Family.NONFINITE, Family.EXACT, Family.OUTLIERS, Family.PROBE)
     families = [each for each in asked if each in problem.families]
     tiny = problem.structure(problem.workload("tiny"))
@@ -46,19 +53,30 @@ def in_policy(name: str, rng: np.random.Generator) -> Iterator[Case]:
     shapes += itertools.islice(problem.variations(tiny, rng), DRAWN)
     for shape, family in zip(shapes, itertools.cycle(families), strict=False):
         values = problem.values(shape, family, rng)
-        expected = problem.oracle(shape, values)[output.name]
-        truth = np.asarray(expected.value)
-        with np.errstate(all="ignore"):
-            limit = problem.precision_of(output.name).limit(
-                np.abs(truth), expected.scale, np.maximum(1, expected.terms)
-            )
-        dtype = host_dtype(dtype_of(output.dtype))
-        if family is Family.EXACT or dtype_of(output.dtype).is_integral:
-            truth, limit = truth.astype(dtype).astype(float), np.zeros(truth.shape)
+        expected = problem.oracle(shape, values)
+        held = [hold(problem, output, expected[output.name], family) for output in problem.outputs]
         drawn = {**shape.arrays, **values}
         inputs = tuple(drawn[tensor.name] for tensor in problem.inputs)
         scalars = tuple(shape.axes[axis] for axis in problem.axes)
-        yield Case(f"{family} {dict(shape.axes)}", scalars, inputs, truth, limit, dtype)
+        yield Case(f"{family} {dict(shape.axes)}", scalars, inputs, *held[0], tuple(held[1:]))
+
+
+def hold(
+    problem: Problem, output: Tensor, expected: Expected, family: Family
+) -> tuple[Array, Array, Any]:
+    """Truth, bound and type of one output."""
+    truth, dtype = np.asarray(expected.value), host_dtype(dtype_of(output.dtype))
+    if expected.is_held_exact(family, dtype_of(output.dtype)):
+        return truth.astype(dtype).astype(float), np.zeros(truth.shape), dtype
+    precision = expected.hold(problem.precision_of(output.name))
+    terms = np.maximum(1, expected.terms)
+    with np.errstate(all="ignore"):
+        limit = precision.limit(np.abs(truth), expected.scale, terms)
+        limit += precision.underflow * terms
+        if truth.ndim > 1:
+            rows = np.square(np.where(np.isfinite(truth), truth, 0)).mean(-1, keepdims=True)
+            limit += precision.u_acc * np.sqrt(rows)
+    return truth, limit, dtype
 
 
 def bound(truth: Array, scale: Array | float, terms: Array | float) -> Array:
@@ -281,42 +299,59 @@ OPERATORS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
     "layernorm": layernorm,
     "rmsnorm": rmsnorm,
     "bias_gelu": bias_gelu,
+    "swiglu": partial(by_law, "swiglu"),
+    "rope": partial(by_law, "rope"),
+    "hadamard_transform": partial(by_law, "hadamard_transform"),
+    "w8a8_linear": partial(by_law, "w8a8_linear"),
+    "residual_rmsnorm": partial(by_law, "residual_rmsnorm"),
     "gemm": gemm,
 }
 
 
-def call(function: Any, case: Case) -> Array:
-    """Calls the C function on copies of the inputs; the output starts as NaN between guards."""
+def call(function: Any, case: Case) -> list[Array]:
+    """Calls the C function on copies of the inputs; outputs start as NaN between guards."""
     guard = 64
-    unset = -1 if np.dtype(case.dtype).kind == "i" else np.nan
-    padded = np.full(case.truth.size + 2 * guard, unset).astype(case.dtype)
-    padded[:guard] = padded[-guard:] = 12288
+    padded = [
+        np.full(truth.size + 2 * guard, -1 if np.dtype(dtype).kind == "i" else np.nan).astype(dtype)
+        for truth, _, dtype in case.outputs
+    ]
+    for each in padded:
+        each[:guard] = each[-guard:] = 96
     arrays = [np.ascontiguousarray(a).copy() for a in case.inputs]
     before = [a.copy() for a in arrays]
     pointers = [ctypes.c_void_p(a.ctypes.data) for a in arrays]
-    out = ctypes.c_void_p(padded.ctypes.data + padded.itemsize * guard)
-    function(*(ctypes.c_int(s) for s in case.scalars), *pointers, out)
-    assert (padded[:guard] == 12288).all(), f"{case.label}: written before the output"
-    assert (padded[-guard:] == 12288).all(), f"{case.label}: written after the output"
+    outs = [ctypes.c_void_p(each.ctypes.data + each.itemsize * guard) for each in padded]
+    function(*(ctypes.c_int(s) for s in case.scalars), *pointers, *outs)
+    for each in padded:
+        assert (each[:guard] == 96).all(), f"{case.label}: written before an output"
+        assert (each[-guard:] == 96).all(), f"{case.label}: written after an output"
     for kept, now in zip(before, arrays, strict=True):
         assert kept.tobytes() == now.tobytes(), f"{case.label}: an input was changed"
-    return padded[guard:-guard].reshape(case.truth.shape).copy()
+    return [
+        each[guard:-guard].reshape(truth.shape).copy()
+        for each, (truth, _, _) in zip(padded, case.outputs, strict=True)
+    ]
 
 
 def assert_right(function: Any, case: Case) -> None:
     """Holds a call against its truth; NaN and infinities must stand where they should."""
-    found = call(function, case).astype(float)
+    for found, output in zip(call(function, case), case.outputs, strict=True):
+        assert_near(case.label, found.astype(float), *output)
+
+
+def assert_near(label: str, found: Array, truth: Array, bound: Array, dtype: Any) -> None:
+    """Holds one output, in float64, against its truth."""
     with np.errstate(over="ignore"):
-        rounded = case.truth.astype(case.dtype).astype(float)
+        rounded = truth.astype(dtype).astype(float)
     for kind in (np.isnan, np.isposinf, np.isneginf):
-        np.testing.assert_array_equal(kind(found), kind(rounded), err_msg=case.label)
+        np.testing.assert_array_equal(kind(found), kind(rounded), err_msg=label)
     finite = np.isfinite(rounded)
-    error = np.abs(found[finite] - case.truth[finite])
-    limit = np.broadcast_to(case.bound, case.truth.shape)[finite]
+    error = np.abs(found[finite] - truth[finite])
+    limit = np.broadcast_to(bound, truth.shape)[finite]
     if (worst := error > limit).any():
         with np.errstate(divide="ignore", invalid="ignore"):
             at = int(np.nanargmax(error / limit))
         raise AssertionError(
-            f"{case.label}: {int(worst.sum())} of {error.size} wrong, the worst "
-            f"{found[finite][at]} for {case.truth[finite][at]} (limit {limit[at]:.3g})"
+            f"{label}: {int(worst.sum())} of {error.size} wrong, the worst "
+            f"{found[finite][at]} for {truth[finite][at]} (limit {limit[at]:.3g})"
         )

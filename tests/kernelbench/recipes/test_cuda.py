@@ -127,9 +127,11 @@ def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
 
 
 def test_every_problem_has_recipes() -> None:
+    """Of those on rows that came last some have them in one of the languages of GPUs alone."""
     for problem in registry.names():
         families = [recipe.family for recipe in recipes_for(problem, "cuda")]
-        assert len(set(families)) == len(families) >= 2
+        assert len(set(families)) == len(families)
+        assert len(families) >= 2 or len(recipes_for(problem, "triton")) >= 2, problem
     assert [recipe.family for recipe in recipes_for("spmm_csr", "cuda")] == LADDER
 
 

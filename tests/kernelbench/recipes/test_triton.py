@@ -91,9 +91,11 @@ def hold(recipe: Recipe, knobs: Knobs, parts: list[Part], jail: Jail) -> None:
 
 
 def test_every_problem_has_recipes() -> None:
+    """Of those on rows that came last some have them in one of the languages of GPUs alone."""
     for problem in registry.names():
         families = [recipe.family for recipe in recipes_for(problem, "triton")]
-        assert len(set(families)) == len(families) >= 2
+        assert len(set(families)) == len(families)
+        assert len(families) >= 2 or len(recipes_for(problem, "cuda")) >= 2, problem
 
 
 @each_recipe

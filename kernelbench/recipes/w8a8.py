@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes for the linear layer on int8. It knows templates and knobs only."""
+
+from __future__ import annotations
+
+import math
+
+from ..policies import HALVES
+from ..recipe import Constraint, Facts, Knobs
+from ._knobs import (
+    THREADS,
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+    VECTOR,
+    integer,
+    make_knob,
+    register_budget,
+)
+from ._modelled import Model, model_product
+from ._render import cpp_recipes
+
+KNOBS = (
+    make_knob("rows", 1, 2, 3, 4, meaning="tokens of the tile held in registers"),
+    make_knob("columns", 2, 3, 4, 6, meaning="outputs of that tile"),
+    make_knob("mc", 16, 48, 96, meaning="tokens per block"),
+    make_knob("nc", 24, 96, 384, meaning="outputs per block"),
+    VECTOR,
+    THREADS,
+)
+DEFAULT: Knobs = {"rows": 3, "columns": 3, "mc": 48, "nc": 96, "vector": "native", "threads": 0}
+
+
+def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
+    return integer(knobs, "rows") * integer(knobs, "columns") <= register_budget(facts)
+
+
+def _model(knobs: Knobs, facts: Facts) -> float:
+    """The dense product's, where a tile's loads are two of its sides and nothing is packed."""
+    if not {"M", "N", "K"} <= facts.keys():
+        return math.nan
+    known = {**knobs, "vectors": knobs["columns"], "unroll": 1, "kc": max(1, int(facts["K"]))}
+    return PRODUCT(known, {**facts, "element_bytes": 1.0})
+
+
+PRODUCT: Model = model_product(packs_a=False)
+CONSTRAINTS = (
+    Constraint("the tile's sums fit in the vector registers", _tile_fits),
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+)
+RECIPES = (
+    *cpp_recipes(
+        "w8a8_linear",
+        "direct",
+        "Codes are read where they lie, and widened to 16 bits as they are.",
+        knobs=KNOBS,
+        constraints=CONSTRAINTS,
+        default=DEFAULT,
+        model=_model,
+        policies=HALVES,
+    ),
+    *cpp_recipes(
+        "w8a8_linear",
+        "widened",
+        "Activations are widened to 16 bits once, for all outputs.",
+        knobs=KNOBS,
+        constraints=CONSTRAINTS,
+        default=DEFAULT,
+        model=_model,
+        policies=HALVES,
+    ),
+)
