@@ -34,6 +34,11 @@ _PROBLEMS = (
     "rmsnorm",
     "bias_gelu",
     "gemm",
+    "gemv_w4a16",
+    "fp8_gemm_rowwise",
+    "mxfp4_quantize",
+    "nvfp4_quantize",
+    "wxa16_gemm",
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""
 

@@ -6,9 +6,10 @@ from __future__ import annotations
 from ...errors import UnknownNameError
 from ..languages import CPP
 from ..recipe import Recipe
-from . import gemm, rows, sparse
+from . import gemm, quantised, rows, sparse
 from .cuda import gemm as cuda_gemm
 from .cuda import gemm_halves as cuda_gemm_halves
+from .cuda import quantised as cuda_quantised
 from .cuda import rows as cuda_rows
 from .cuda import sparse as cuda_sparse
 from .cuda import spmm as cuda_spmm
@@ -22,12 +23,14 @@ CUDA = (
     *cuda_rows.RECIPES,
     *cuda_gemm.RECIPES,
     *cuda_gemm_halves.RECIPES,
+    *cuda_quantised.RECIPES,
 )
 TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (
     *sparse.RECIPES,
     *rows.RECIPES,
     *gemm.RECIPES,
+    *quantised.RECIPES,
     *CUDA,
     *TRITON,
 )

@@ -11,12 +11,14 @@ from scipy.sparse import csr_matrix
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.codecs import host_dtype
-from kernelwright.kernelbench.dtypes import BFLOAT16
+from kernelwright.kernelbench.dtypes import BFLOAT16, dtype_of
 from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 Implementation = Callable[[Structure, Arrays, type], np.ndarray]
-NAMES = registry.names()
+ALL = registry.names()
+NAMES = [name for name in ALL if registry.get(name).policies]
+"""Those that are written for float32; of the others test_quantised.py says what is theirs."""
 
 
 def _sum(x: np.ndarray) -> np.ndarray:
@@ -288,17 +290,19 @@ def test_softmax_without_the_maximum_is_rejected(gates: Gates) -> None:
     assert gates(problem, {"y": y}, truth, Family.LARGE)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_costs_are_those_of_the_definition(name: str) -> None:
     problem = registry.get(name)
     for workload in problem.workloads:
         axes = problem.structure(workload).axes
-        tensors = sum(4.0 * np.prod(t.extent(axes)) for t in problem.tensors)
+        tensors = sum(
+            float(np.prod(t.extent(axes))) * dtype_of(t.dtype).bytes for t in problem.tensors
+        )
         assert problem.bytes_moved(axes) == tensors
         assert problem.flops(axes) > 0
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_variations_never_end_and_stay_small(name: str) -> None:
     problem = registry.get(name)
     base = problem.structure(problem.default_workload)
@@ -306,8 +310,7 @@ def test_variations_never_end_and_stay_small(name: str) -> None:
     assert len(drawn) == 90
     for structure in drawn:
         assert tuple(structure.axes) == tuple(problem.axes)
-        elements = sum(np.prod(t.extent(structure.axes)) for t in problem.tensors)
-        assert elements < 2_000_000
+        assert problem.bytes_moved(structure.axes) < 10_000_000
     assert any(1 in structure.axes.values() for structure in drawn)
 
 
@@ -324,7 +327,7 @@ def test_sparse_variations_have_the_hard_rows(name: str) -> None:
     assert all(row.sum() > 0 for row in lengths)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL)
 def test_a_problem_has_three_kinds_of_workloads_and_a_source(name: str) -> None:
     problem = registry.get(name)
     assert {"tiny", "realistic", "adversarial"} <= {w.kind for w in problem.workloads}

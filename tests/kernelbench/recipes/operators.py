@@ -12,7 +12,7 @@ import numpy as np
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.codecs import host_dtype
 from kernelwright.kernelbench.dtypes import dtype_of
-from kernelwright.kernelbench.problem import Family, Structure
+from kernelwright.kernelbench.problem import Expected, Family, Problem, Structure, Tensor
 
 Array = np.ndarray[Any, np.dtype[Any]]
 U = 2.0**-24
@@ -28,6 +28,10 @@ class Case(NamedTuple):
     bound: Array
     dtype: Any = np.float32
     """Of the output."""
+    before: int = 0
+    """Bytes of the output before it, which has a case of its own."""
+    behind: int = 0
+    """Of the one behind it."""
 
 
 DRAWN = 24
@@ -38,7 +42,6 @@ def in_policy(name: str, rng: np.random.Generator) -> Iterator[Case]:
     """The cases of a problem in another precision: its tiny workload and hidden shapes of it, each
     with one of its families in turn, held to the law of its precision (gate G1)."""
     problem = registry.get(name)
-    (output,) = problem.outputs
     asked = (Family.NORMAL, Family.NONFINITE, Family.EXACT, Family.OUTLIERS, Family.PROBE)
     families = [each for each in asked if each in problem.families]
     tiny = problem.structure(problem.workload("tiny"))
@@ -46,19 +49,38 @@ def in_policy(name: str, rng: np.random.Generator) -> Iterator[Case]:
     shapes += itertools.islice(problem.variations(tiny, rng), DRAWN)
     for shape, family in zip(shapes, itertools.cycle(families), strict=False):
         values = problem.values(shape, family, rng)
-        expected = problem.oracle(shape, values)[output.name]
-        truth = np.asarray(expected.value)
-        with np.errstate(all="ignore"):
-            limit = problem.precision_of(output.name).limit(
-                np.abs(truth), expected.scale, np.maximum(1, expected.terms)
-            )
-        dtype = host_dtype(dtype_of(output.dtype))
-        if family is Family.EXACT or dtype_of(output.dtype).is_integral:
-            truth, limit = truth.astype(dtype).astype(float), np.zeros(truth.shape)
+        answers = problem.oracle(shape, values)
         drawn = {**shape.arrays, **values}
         inputs = tuple(drawn[tensor.name] for tensor in problem.inputs)
         scalars = tuple(shape.axes[axis] for axis in problem.axes)
-        yield Case(f"{family} {dict(shape.axes)}", scalars, inputs, truth, limit, dtype)
+        sizes = [int(answers[o.name].value.size * dtype_of(o.dtype).bytes) for o in problem.outputs]
+        for at, output in enumerate(problem.outputs):
+            truth, limit, dtype = held_to(problem, output, answers[output.name], family)
+            yield Case(
+                f"{output.name}, {family} {dict(shape.axes)}",
+                scalars,
+                inputs,
+                truth,
+                limit,
+                dtype,
+                before=sum(sizes[:at]),
+                behind=sum(sizes[at + 1 :]),
+            )
+
+
+def held_to(
+    problem: Problem, output: Tensor, expected: Expected, family: Family
+) -> tuple[Array, Array, Any]:
+    """The truth of an output, what it may be off by, and the type of its elements."""
+    truth = np.asarray(expected.value)
+    with np.errstate(all="ignore"):
+        limit = problem.precision_of(output.name).limit(
+            np.abs(truth), expected.scale, np.maximum(1, expected.terms)
+        )
+    dtype = host_dtype(dtype_of(output.dtype))
+    if family is Family.EXACT or dtype_of(output.dtype).is_integral:
+        return truth.astype(dtype).astype(float), np.zeros(truth.shape), dtype
+    return truth, limit, dtype
 
 
 def bound(truth: Array, scale: Array | float, terms: Array | float) -> Array:
@@ -288,16 +310,21 @@ OPERATORS: dict[str, Callable[[np.random.Generator], Iterator[Case]]] = {
 def call(function: Any, case: Case) -> Array:
     """Calls the C function on copies of the inputs; the output starts as NaN between guards."""
     guard = 64
-    unset = -1 if np.dtype(case.dtype).kind == "i" else np.nan
+    unset = {"i": -1, "u": 170}.get(np.dtype(case.dtype).kind, np.nan)
     padded = np.full(case.truth.size + 2 * guard, unset).astype(case.dtype)
-    padded[:guard] = padded[-guard:] = 12288
+    padded[:guard] = padded[-guard:] = 113
     arrays = [np.ascontiguousarray(a).copy() for a in case.inputs]
     before = [a.copy() for a in arrays]
     pointers = [ctypes.c_void_p(a.ctypes.data) for a in arrays]
-    out = ctypes.c_void_p(padded.ctypes.data + padded.itemsize * guard)
-    function(*(ctypes.c_int(s) for s in case.scalars), *pointers, out)
-    assert (padded[:guard] == 12288).all(), f"{case.label}: written before the output"
-    assert (padded[-guard:] == 12288).all(), f"{case.label}: written after the output"
+    outs = [ctypes.c_void_p(padded.ctypes.data + padded.itemsize * guard)]
+    before_it, behind_it = (np.zeros(size, np.uint8) for size in (case.before, case.behind))
+    if case.before:
+        outs.insert(0, ctypes.c_void_p(before_it.ctypes.data))
+    if case.behind:
+        outs.append(ctypes.c_void_p(behind_it.ctypes.data))
+    function(*(ctypes.c_int(s) for s in case.scalars), *pointers, *outs)
+    assert (padded[:guard] == 113).all(), f"{case.label}: written before the output"
+    assert (padded[-guard:] == 113).all(), f"{case.label}: written after the output"
     for kept, now in zip(before, arrays, strict=True):
         assert kept.tobytes() == now.tobytes(), f"{case.label}: an input was changed"
     return padded[guard:-guard].reshape(case.truth.shape).copy()
