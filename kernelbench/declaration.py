@@ -26,8 +26,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from ..errors import UsageError
 from ..syntax import parse_python
+from .coded import CODECS
 from .dense import USUAL_SIZES
-from .dtypes import DTYPES, INT8, TENSORS, dtype_of
+from .dtypes import DTYPES, FLOAT32, INT8, TENSORS, UINT8, dtype_of
 from .library_calls import SHARED
 from .precision import ASKED, STRICT_FP32
 from .problem import PLAIN, WHOLE, Family, Tensor, Workload
@@ -79,6 +80,10 @@ class Declaration(BaseModel):
     """Inputs whose numbers belong to the operator, as a mask: `values` gives the same in every
     family, infinities among them, and nobody moves them to see what an answer depends on."""
     outputs: dict[str, str] = Field(min_length=1)
+    """As inputs; none is of a pattern."""
+    codes: dict[str, str] = {}
+    """Of inputs and outputs of uint8 that hold codes: name → one of coded.CODECS. Shapes count
+    bytes; `oracle` is given the numbers that inputs stand for, and gives those of outputs."""
     flops: str
     """Floating-point operations of one call, as a formula of axes (terms.py)."""
     held: str = ""
@@ -179,6 +184,7 @@ class Declaration(BaseModel):
             raise ValueError(
                 f"constants names '{strange[0]}', which is no input: {', '.join(self.inputs)}"
             )
+        self._check_codes()
         if all(name in self.constants for name in self.inputs):
             raise ValueError("constants names every input: nothing is left to compute with")
         firsts = [t.shape[0] for t in self.output_tensors if t.shape]
@@ -189,6 +195,22 @@ class Declaration(BaseModel):
             )
         return self
 
+    def _check_codes(self) -> None:
+        """Codes are declared of tensors that have room for them, and by names that there are."""
+        types = {t.name: t.dtype for t in (*self.input_tensors, *self.output_tensors)}
+        for name, codec in self.codes.items():
+            if types.get(name) != UINT8.name:
+                raise ValueError(f"codes names '{name}', which is no tensor of {UINT8}")
+            if codec not in CODECS:
+                raise ValueError(f"the codes of '{name}' are '{codec}', none of {list(CODECS)}")
+
+    @property
+    def is_of_float32(self) -> bool:
+        """Whether it can be had in other precisions: no type narrower than float32 is its own."""
+        tensors = (*self.input_tensors, *self.output_tensors)
+        floats = [each for each in (dtype_of(t.dtype) for t in tensors) if each.is_float]
+        return not self.codes and all(each == FLOAT32 for each in floats)
+
     @property
     def has_pattern(self) -> bool:
         """Whether it works on a CSR pattern."""
@@ -197,12 +219,23 @@ class Declaration(BaseModel):
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
         """In the order of the C parameters."""
-        return tuple(_tensor(name, text) for name, text in self.inputs.items())
+        return self._tensors(self.inputs)
 
     @property
     def output_tensors(self) -> tuple[Tensor, ...]:
         """In the order of the C parameters."""
-        return tuple(_tensor(name, text) for name, text in self.outputs.items())
+        return self._tensors(self.outputs)
+
+    def _tensors(self, given: dict[str, str]) -> tuple[Tensor, ...]:
+        """With what their codes mean."""
+        found = []
+        for name, text in given.items():
+            tensor, codec = _tensor(name, text), CODECS.get(self.codes.get(name, ""))
+            if codec:
+                told = "; ".join(filter(None, (tensor.meaning, codec.meaning)))
+                tensor = tensor.model_copy(update={"meaning": told})
+            found.append(tensor)
+        return tuple(found)
 
     @property
     def ranges(self) -> dict[str, Range]:

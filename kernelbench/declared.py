@@ -5,9 +5,9 @@
                                         are held against what conditioning.py measures
     def values(family, rng, M, N): …    the float inputs; without it each is of the family
 
-They are given what their parameters name: inputs (float32 arrays), axes, `structure`, `family`,
-`rng`. What several problems share is in dense.py, sparse.py and families.py; library_calls.py has
-the baselines.
+They are given what their parameters name: inputs (float32, also of codes), axes, `structure`,
+`family`, `rng`. What several problems share is in dense.py, sparse.py and families.py;
+library_calls.py has the baselines.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import inspect
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -25,6 +25,7 @@ import numpy as np
 
 from ..errors import UsageError
 from . import dense, sparse
+from .coded import decode_all, draw_codes, encode_answer
 from .conditioning import count_terms, measure_conditions
 from .declaration import Declaration, read_declaration
 from .dtypes import DTYPES, FLOAT32, INT32, dtype_of
@@ -45,7 +46,7 @@ from .problem import (
     Tensor,
     no_bulk,
 )
-from .sizes import HIDDEN_HELD, HIDDEN_INPUTS, HIDDEN_OUTPUTS, Range
+from .sizes import HIDDEN_ELEMENTS, HIDDEN_HELD, HIDDEN_INPUTS, HIDDEN_OUTPUTS, Range
 from .stored import store, widen
 from .terms import value_of
 from .tried import Tried
@@ -86,14 +87,20 @@ def problem_in(
     declared = read_declaration(text, place)
     if policy is None:
         return problem_of(name, declared, functions)
-    known = (*HALVES, *declared.policies)
+    known = _policies(declared)
     if policy.name not in known:
         raise UsageError(
-            f"{name} has no precision policy '{policy.name}'", hint=f"it has {', '.join(known)}"
+            f"{name} has no precision policy '{policy.name}'",
+            hint=f"it has {', '.join(known)}" if known else "the types of its tensors are its own",
         )
     changed = read_declaration(declare_in(policy, text, place), place)
     made = problem_of(name_in(name, policy.name), changed, functions)
     return replace(made, base=name, title=f"{made.title} ({policy.meaning})", policies=())
+
+
+def _policies(declared: Declaration) -> tuple[str, ...]:
+    """In which it can be asked for."""
+    return (*(HALVES if declared.is_of_float32 else ()), *declared.policies)
 
 
 def problem_of(name: str, declared: Declaration, functions: Functions) -> Problem:
@@ -109,7 +116,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
     if "values" in functions:
         make = _bind(name, functions, "values", drawing)
     else:
-        make = _draw_each(drawn, declared.constants)
+        make = _draw_each(drawn, declared)
     is_summed = not _BOUNDED.intersection(declared.tags)
     answer = _bind(name, functions, "oracle", ("structure", *declared.axes, *declared.inputs))
 
@@ -130,9 +137,12 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
     @np.errstate(invalid="ignore")
     def compute(structure: Structure, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         pattern = {each: structure.arrays[each] for each in index}
-        given = widen(dict(arrays), also_integers=bool(declared.policy))
+        numbers = decode_all(arrays, declared.codes)
+        given = widen(numbers, also_integers=bool(declared.policy))
         known = {**structure.axes, **pattern, **given, "structure": structure}
-        return _name_each(answer(known), [tensor.name for tensor in outputs])
+        found = _name_each(answer(known), [tensor.name for tensor in outputs])
+        coded = {name: codec for name, codec in declared.codes.items() if name in found}
+        return found | {name: encode_answer(found[name], how) for name, how in coded.items()}
 
     return Problem(
         name=name,
@@ -144,7 +154,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         source=declared.source,
         workloads=declared.all_workloads,
         values=values,
-        oracle=_make_oracle(compute, declared.constants),
+        oracle=_make_oracle(compute, declared),
         flops=lambda axes: float(value_of(declared.flops, axes)),
         bytes_moved=lambda axes: _bytes_of(inputs + outputs, axes),
         baselines=_baselines(declared, functions) or (_of_oracle(compute),),
@@ -160,28 +170,40 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         skeleton=declared.skeleton,
         backward_of=declared.backward_of,
         constants=declared.constants,
+        codes=declared.codes,
         tags=declared.tags,
-        policies=(*HALVES, *declared.policies),
+        policies=_policies(declared),
         version=declared.version,
         **_structures(declared),
     )
 
 
 def _make_oracle(
-    compute: Callable[[Structure, Arrays], dict[str, Any]], constants: tuple[str, ...]
+    compute: Callable[[Structure, Arrays], dict[str, Any]], declared: Declaration
 ) -> Callable[[Structure, Arrays], dict[str, Expected]]:
     """The oracle: what an answer may be wrong by is measured where the file does not say."""
     near: dict[str, int] = {}
+    constants = (*declared.constants, *declared.codes)
 
     def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
-        arrays = widen(arrays, also_integers=True)
+        arrays = widen(decode_all(arrays, declared.codes), also_integers=True)
         found = compute(structure, arrays)
-        if all(isinstance(each, Expected) for each in found.values()):
+        plain = [name for name, each in found.items() if not isinstance(each, Expected)]
+        if not plain:
             return found
-        ask = partial(compute, structure)
+
+        def ask(moved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+            return {
+                name: each
+                for name, each in compute(structure, dict(moved)).items()
+                if name in plain
+            }
+
         if TERMS not in structure.cache:
             structure.cache[TERMS] = count_terms(ask, arrays, constants, near)
-        return measure_conditions(ask, arrays, structure.cache[TERMS], found, constants)
+        rounded = {name: found[name] for name in plain}
+        terms = structure.cache[TERMS]
+        return found | measure_conditions(ask, arrays, terms, rounded, constants)
 
     return oracle
 
@@ -205,13 +227,15 @@ def _structures(declared: Declaration) -> dict[str, Any]:
         ranges = {axis: _bound(rooms, names, axis, kind) for axis, kind in ranges.items()}
         free = [axis for axis, kind in ranges.items() if not kind.choices]
         vary = dense.variations_of(ranges)
+        count = partial(_elements_of, (*declared.input_tensors, *declared.output_tensors))
+        cut = dense.cut_to(HIDDEN_ELEMENTS, count, ranges)
 
         def variations(
             structure: Structure, rng: np.random.Generator, tried: Tried | None = None
         ) -> Iterator[Structure]:
             return (
                 s
-                for s in vary(structure, rng, tried)
+                for s in map(cut, vary(structure, rng, tried))
                 if _has_room(rooms, s.axes)
                 and all(s.axes[axis] >= least for axis, least in declared.least.items())
             )
@@ -263,6 +287,11 @@ def _bytes_of(tensors: tuple[Tensor, ...], axes: Axes) -> float:
     return sum(float(math.prod(t.extent(axes)) * DTYPES[t.dtype].bytes) for t in tensors)
 
 
+def _elements_of(tensors: tuple[Tensor, ...], axes: Axes) -> int:
+    """Of all together."""
+    return sum(math.prod(t.extent(axes)) for t in tensors)
+
+
 def _of_oracle(compute: Callable[[Structure, Arrays], dict[str, Any]]) -> Baseline:
     """The oracle itself, in float32 as it is given it, where a file has nothing better."""
 
@@ -279,15 +308,20 @@ def _of_oracle(compute: Callable[[Structure, Arrays], dict[str, Any]]) -> Baseli
     return Baseline("oracle", prepare, requires="numpy")
 
 
-def _draw_each(drawn: list[Tensor], constants: Collection[str]) -> _Bound:
+def _draw_each(drawn: list[Tensor], declared: Declaration) -> _Bound:
     """Each input of the family, as it is. NONFINITE has NaN only: what becomes of an infinity is
     for a file to say."""
 
     def make(known: Mapping[str, Any]) -> Arrays:
         axes, family, rng = known["structure"].axes, known["family"], known["rng"]
-        arrays = {t.name: draw(family, t.extent(axes), rng) for t in drawn}
+        arrays = {
+            t.name: draw_codes(declared.codes[t.name], family, t.extent(axes), rng)
+            if t.name in declared.codes
+            else draw(family, t.extent(axes), rng)
+            for t in drawn
+        }
         for name, array in arrays.items():
-            if name not in constants:
+            if name not in (*declared.constants, *declared.codes):
                 blemish(family, array, rng, (np.nan,))
         return arrays
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import UsageError
 from .families import LONG
-from .problem import Expected, Family, Pair, Structure, Variations, Workload
+from .problem import Axes, Expected, Family, Pair, Structure, Variations, Workload
 from .sizes import Range, draw_bulk, draw_sizes, is_middling, is_telling
 from .tried import Tried
 
@@ -121,6 +121,32 @@ def variations_of(ranges: Mapping[str, Range]) -> Variations:
             )
 
     return vary
+
+
+def cut_to(
+    most: int, count: Callable[[Axes], int], ranges: Mapping[str, Range]
+) -> Callable[[Structure], Structure]:
+    """Makes hidden shapes that have more elements shorter along every axis but the longest, until
+    they have no more or are 1 there.
+
+    Args:
+        count: the elements of a shape.
+    """
+
+    def cut(structure: Structure) -> Structure:
+        axes = dict(structure.axes)
+        free = sorted((a for a, kind in ranges.items() if not kind.choices), key=lambda a: axes[a])
+        for axis in reversed(free[:-1]):
+            beyond = count(axes) / most
+            if beyond > 1:
+                axes[axis] = max(1, int(axes[axis] / beyond))
+        if axes == structure.axes:
+            return structure
+        return Structure(
+            axes, is_telling=is_telling(ranges, axes), is_middling=is_middling(ranges, axes)
+        )
+
+    return cut
 
 
 def bulk_of(

@@ -39,6 +39,11 @@ _PROBLEMS = (
     "w8a8_linear",
     "residual_rmsnorm",
     "gemm",
+    "gemv_w4a16",
+    "fp8_gemm_rowwise",
+    "mxfp4_quantize",
+    "nvfp4_quantize",
+    "wxa16_gemm",
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""
 

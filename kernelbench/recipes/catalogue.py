@@ -6,10 +6,11 @@ from __future__ import annotations
 from ...errors import UnknownNameError
 from ..languages import CPP
 from ..recipe import Recipe
-from . import gemm, rows, sparse, w8a8
+from . import gemm, quantised, rows, sparse, w8a8
 from .cuda import gemm as cuda_gemm
 from .cuda import gemm_halves as cuda_gemm_halves
 from .cuda import hadamard as cuda_hadamard
+from .cuda import quantised as cuda_quantised
 from .cuda import rows as cuda_rows
 from .cuda import sparse as cuda_sparse
 from .cuda import spmm as cuda_spmm
@@ -26,6 +27,7 @@ CUDA = (
     *cuda_gemm_halves.RECIPES,
     *cuda_hadamard.RECIPES,
     *cuda_w8a8.RECIPES,
+    *cuda_quantised.RECIPES,
 )
 TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (
@@ -33,6 +35,7 @@ RECIPES: tuple[Recipe, ...] = (
     *rows.RECIPES,
     *gemm.RECIPES,
     *w8a8.RECIPES,
+    *quantised.RECIPES,
     *CUDA,
     *TRITON,
 )

@@ -20,6 +20,7 @@ import gc
 import importlib.util
 import json
 import linecache
+import math
 import os
 import struct
 import sys
@@ -274,8 +275,12 @@ class Kernel:
 
 
 def extent(term: str, axes: dict[str, int]) -> int:
-    """One dimension for concrete axis values."""
-    return sum(int(part) if part.isdigit() else axes[part] for part in term.split("+"))
+    """One dimension for concrete axis values: a sum of products (kernelbench/terms.py)."""
+    products = (product.split("*") for product in term.replace(" ", "").split("+"))
+    return sum(
+        math.prod(int(part) if part.isdigit() else axes[part] for part in parts)
+        for parts in products
+    )
 
 
 def read_frame(control: int) -> tuple[int, int, int, int] | None:

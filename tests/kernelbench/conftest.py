@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from kernelwright.kernelbench.codecs import host_dtype
+from kernelwright.kernelbench.dtypes import DTYPES, dtype_of
 from kernelwright.kernelbench.precision import SUM_FACTOR, Precision
 from kernelwright.kernelbench.problem import (
     Arrays,
@@ -16,6 +18,7 @@ from kernelwright.kernelbench.problem import (
     Family,
     Problem,
     Structure,
+    Tensor,
 )
 
 
@@ -32,10 +35,14 @@ class Judged(NamedTuple):
 
 def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Family) -> Judged:
     """Holds one output against every gate that the family asks for."""
-    value = expected.value
+    value, kind = expected.value, y.dtype
     assert y.shape == value.shape
+    if kind.kind in "iu":
+        is_exact = bool(np.array_equal(y, value.astype(kind)))
+        return Judged(0.0, 0.0, is_exact, 0.0, [] if is_exact else ["not bit for bit"])
     with np.errstate(over="ignore"):
-        rounded = value.astype(np.float32)
+        rounded = value.astype(kind).astype(np.float32)
+    y = y.astype(np.float32)
     special = ~(np.isfinite(y) & np.isfinite(rounded))
     is_placed = bool(np.array_equal(y[special], rounded[special], equal_nan=True))
     y, value = np.where(special, 0, y), np.where(special, 0, value)
@@ -46,9 +53,16 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
     limit = SUM_FACTOR * precision.u_acc * np.sqrt(expected.terms) * scale
     # A product that underflows is off by half of the smallest denormal.
     limit = limit + 2 * precision.u_out * np.abs(value) + 2.0**-149 * np.asarray(expected.terms)
+    if kind != np.float32:
+        # What one rounding to a narrow type explains says nothing.
+        unit = DTYPES[kind.name].roundoff
+        _, exponents = np.frexp(np.abs(value) + limit)
+        limit = limit + 2.0**-7 * unit * np.abs(value)
+        error = np.maximum(error - np.ldexp(unit, exponents - 1), 0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(error == 0, 0.0, error / limit)
-        relative = np.where(error == 0, 0.0, error / np.abs(value))
+        size = np.abs(value) if kind == np.float32 else np.maximum(np.abs(value), scale)
+        relative = np.where(error == 0, 0.0, error / size)
     rms = float(np.sqrt(np.mean(np.square(value)))) if value.size else 0.0
     # What is lost below the normal range is nothing beside a normal number.
     lost = 2.0**-124 + 2.0**-149 * float(np.max(expected.terms))
@@ -60,7 +74,7 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
     rms = max(rms, float(np.sqrt(np.mean(np.square(walk)))) if value.size else 0.0)
     nrmse = off / rms if rms else (0.0 if off == 0 else np.inf)
     g1 = float(ratio.max(initial=0.0)) if np.isfinite(error).all() else np.inf
-    is_exact = bool(np.array_equal(y, value.astype(np.float32)))
+    is_exact = bool(np.array_equal(y, value.astype(kind).astype(np.float32)))
     worst = float(relative.max(initial=0.0)) if np.isfinite(error).all() else np.inf
     found = [] if is_placed else ["NaN or infinities misplaced"]
     if not g1 <= 1:
@@ -73,7 +87,8 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
         found.append(f"NRMSE {nrmse:.3g}")
     if (expected.is_exact or family is Family.EXACT) and not is_exact:
         found.append("not bit for bit")
-    if family is Family.PROBE and not worst <= precision.probe:
+    last = 0.0 if kind == np.float32 else 2.0**-7 * DTYPES[kind.name].roundoff
+    if family is Family.PROBE and not worst <= precision.probe + last:
         found.append(f"probe {worst:.3g}")
     return Judged(g1, nrmse, is_exact, worst, found)
 
@@ -89,19 +104,23 @@ def complaints(
     ]
 
 
-def unset(output: np.ndarray) -> None:
-    """Fills an output with what no right answer is, or is everywhere."""
-    output.fill(np.nan if output.dtype.kind == "f" else 85)
+def new_array(tensor: Tensor, structure: Structure) -> np.ndarray:
+    """Zeros of its shape and type."""
+    return np.zeros(tensor.extent(structure.axes), host_dtype(dtype_of(tensor.dtype)))
+
+
+def poison(array: np.ndarray) -> np.ndarray:
+    """Filled with what no answer is: NaN, or a number that few answers are."""
+    array.fill(170 if array.dtype.kind in "iu" else np.nan)
+    return array
 
 
 def new_call(problem: Problem, structure: Structure) -> BaselineCall:
     """A call on fresh memory with the structure filled in and outputs poisoned."""
-    inputs = {t.name: np.zeros(t.extent(structure.axes), t.dtype) for t in problem.inputs}
+    inputs = {t.name: new_array(t, structure) for t in problem.inputs}
     for name, array in structure.arrays.items():
         inputs[name][...] = array
-    outputs = {t.name: np.zeros(t.extent(structure.axes), t.dtype) for t in problem.outputs}
-    for array in outputs.values():
-        unset(array)
+    outputs = {t.name: poison(new_array(t, structure)) for t in problem.outputs}
     return BaselineCall(dict(structure.axes), inputs, outputs)
 
 

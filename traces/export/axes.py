@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ class ExtentTerm(NamedTuple):
     """One extent of a shape: a sum of axes and a constant."""
 
     axes: tuple[str, ...]
+    """As often as they count: 32*H has thirty-two."""
     constant: int
 
 
@@ -39,12 +41,18 @@ class AxisPlan:
 
 
 def parse_term(term: str) -> ExtentTerm:
-    """`M+1` → Term(('M',), 1)."""
-    parts = [part.strip() for part in term.split("+")]
-    return ExtentTerm(
-        axes=tuple(part for part in parts if not part.isdigit()),
-        constant=sum(int(part) for part in parts if part.isdigit()),
-    )
+    """`M+1` → Term(('M',), 1), and `2*H` → Term(('H', 'H'), 0)."""
+    axes: list[str] = []
+    constant = 0
+    for part in term.split("+"):
+        factors = [factor.strip() for factor in part.split("*")]
+        times = math.prod(int(factor) for factor in factors if factor.isdigit())
+        names = [factor for factor in factors if not factor.isdigit()]
+        if names:
+            axes += times * ["*".join(names)]
+        else:
+            constant += times
+    return ExtentTerm(tuple(axes), constant)
 
 
 def axis_values(

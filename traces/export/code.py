@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -102,7 +103,9 @@ def extent(shape: Sequence[str]) -> str:
     for text in shape:
         term = parse_term(text)
         constant = [str(term.constant)] if term.constant or not term.axes else []
-        terms.append(" + ".join([*term.axes, *constant]))
+        counted = Counter(term.axes).items()
+        named = [axis if times == 1 else f"{times} * {axis}" for axis, times in counted]
+        terms.append(" + ".join([*named, *constant]))
     return _tuple(terms)
 
 

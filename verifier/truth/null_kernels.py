@@ -310,7 +310,8 @@ def _copy_of(source: str) -> Null:
             found = np.array(np.broadcast_to(array, shape))
         except ValueError:
             found = np.resize(array, shape)
-        return found.astype(scene.dtype_of(name))
+        with np.errstate(all="ignore"):
+            return found.astype(scene.dtype_of(name))
 
     return copy
 

@@ -119,7 +119,9 @@ def _answers(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
     )
     # Of inputs that float32 does not hold: what copies or doubles them gives none that it holds.
     fine = {
-        name: array.astype(np.float64)
+        name: array
+        if name in problem.codes
+        else array.astype(np.float64)
         * (1 + (0 if name in problem.constants else FINER * rng.random(array.shape)))
         for name, array in item.inputs.items()
     }

@@ -312,7 +312,9 @@ def call(function: Any, case: Case) -> list[Array]:
     """Calls the C function on copies of the inputs; outputs start as NaN between guards."""
     guard = 64
     padded = [
-        np.full(truth.size + 2 * guard, -1 if np.dtype(dtype).kind == "i" else np.nan).astype(dtype)
+        np.full(truth.size + 2 * guard, 85 if np.dtype(dtype).kind in "iu" else np.nan).astype(
+            dtype
+        )
         for truth, _, dtype in case.outputs
     ]
     for each in padded:

@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Problem
-from kernelwright.kernelbench.recipes.catalogue import recipes_for
+from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.kernelbench.recipes.kin import find_example
 
 
