@@ -44,7 +44,7 @@ from .tried import (
 BEYOND_16_BITS = (1 << 16) + 2048
 HIDDEN_INPUTS, HIDDEN_OUTPUTS = 16 << 20, 8 << 20
 """Bytes of one call on a hidden shape at most, beside those that every shape has."""
-HIDDEN_ELEMENTS = 1 << 20
+HIDDEN_ELEMENTS = 5 << 19
 """Elements of its tensors, as far as shorter axes beside the longest can help: where an axis counts
 blocks, short ones are many elements."""
 HIDDEN_HELD = 16 << 20

@@ -21,6 +21,9 @@ SHAPES = 3
 MAX_BYTES = 4 << 20
 """A case is carried in the package; larger shapes are passed over."""
 
+DRAWN = 40
+"""Hidden shapes that are looked at, of which most are large where an axis counts blocks."""
+
 
 def recorded_cases(problem: str, seed: int = 0) -> tuple[Case, ...]:
     """At most SHAPES cases of the problem, the same ones for the same seed."""
@@ -36,7 +39,7 @@ def recorded_cases(problem: str, seed: int = 0) -> tuple[Case, ...]:
 def _structures(problem: Problem, rng: np.random.Generator) -> Iterator[Structure]:
     tiny = [workload for workload in problem.workloads if workload.kind == "tiny"]
     yield from map(problem.structure, tiny)
-    yield from itertools.islice(problem.variations(tiny_or_default(problem), rng), 10)
+    yield from itertools.islice(problem.variations(tiny_or_default(problem), rng), DRAWN)
 
 
 def tiny_or_default(problem: Problem) -> Structure:

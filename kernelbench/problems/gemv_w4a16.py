@@ -78,8 +78,8 @@ def oracle(
     """Sums of groups, each times its scale, in float64."""
     groups, codes = x.reshape(2 * H, GROUP).astype(np.float64), q.reshape(M, 2 * H, GROUP)
     factors = scales.astype(np.float64)
-    found = np.einsum("mgk,gk->mg", codes - zeros[..., None], groups)
-    sizes = np.einsum("mgk,gk->mg", codes + zeros[..., None], np.abs(groups))
+    found = np.einsum("mgk,gk->mg", codes, groups) - zeros * groups.sum(1)
+    sizes = np.einsum("mgk,gk->mg", codes + zeros[..., None], np.abs(x).reshape(groups.shape))
     return Expected((found * factors).sum(1), (sizes * np.abs(factors)).sum(1), 64.0 * H)
 
 

@@ -32,8 +32,12 @@ def test_every_call_gets_inputs_of_its_own(name: str) -> None:
             assert array.shape == tensor.extent(structure.axes)
             assert array.dtype == np.dtype(tensor.dtype)
             assert np.isfinite(array).all()
+            # Of codes there are few: so many are the same by chance.
+            _, counts = np.unique(array, return_counts=True)
+            by_chance = float(np.sum((counts / array.size) ** 2)) if array.size > 1 else 0.0
             for other in arrays[:number]:
-                assert np.mean(array == other) < 0.02, "elements repeat where they were"
+                same = np.mean(array == other)
+                assert same < 0.02 + 1.5 * by_chance, "elements repeat where they were"
 
 
 @pytest.mark.parametrize("name", ["spmm_csr", "softmax", "gemm"])

@@ -198,8 +198,9 @@ def test_the_printed_signatures_are_read(problem: str) -> None:
     cuda = only(signature(asked, CUDA), f"{problem}_kernel")
     names = [*asked.axes, *(tensor.name for tensor in asked.tensors)]
     assert [each.name for each in cuda.runtime] == names
+    # A pointer to bytes may point at anything.
     assert [each.dtype for each in cuda.runtime[len(asked.axes) :]] == [
-        tensor.dtype for tensor in asked.tensors
+        "any" if tensor.dtype == "uint8" else tensor.dtype for tensor in asked.tensors
     ]
     triton = read_triton(ast.parse(signature(asked, TRITON) + "\n    pass\n"))
     found = triton.signatures(f"{problem}_kernel")
