@@ -185,7 +185,7 @@ class Expected:
         """What its elements are held to, where others are held to `precision`."""
         return precision.rounded_to_whole() if self.is_code else precision
 
-    def stored(self, dtype: np.dtype) -> np.ndarray:
+    def store_as(self, dtype: np.dtype) -> np.ndarray:
         """The right answer as an output of this type holds it."""
         value = np.rint(self.value) if self.is_code else np.asarray(self.value)
         with np.errstate(all="ignore"):

@@ -35,8 +35,9 @@ PROBLEM = {
 
 
 def values(family: Family, rng: np.random.Generator, M: int, N: int) -> np.ndarray:
-    """Rows; where all of one were equal one element differs: all answers but one would be 0."""
-    x = probe_rows((M, N), rng) if family is Family.PROBE else draw(family, (M, N), rng, varies=0)
+    """Of equal elements one differs: all answers but one were 0. PROBE has one that is not 0."""
+    is_probe = family is Family.PROBE
+    x = probe_rows((M, N), rng, 1) if is_probe else draw(family, (M, N), rng, varies=0)
     if family is Family.CONSTANT:
         single_out(x, rng, lambda value, _: value * 2)
     blemish(family, x, rng)

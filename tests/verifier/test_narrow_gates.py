@@ -131,7 +131,9 @@ def test_codes_that_are_not_the_nearest_fail() -> None:
             "in half precision": np.rint(half * (np.float16(127) / np.abs(half).max())),
             "one level fewer": np.rint(shares * np.float32(126 / 127)),
             "a sample's largest": np.clip(
-                np.rint(row * (np.float32(127) / np.abs(np.where(shares > 126, 0, row)).max())),
+                np.rint(
+                    row * (np.float32(127) / np.abs(np.where(np.abs(shares) > 126, 0, row)).max())
+                ),
                 -127,
                 127,
             ),

@@ -57,7 +57,7 @@ class Answer:
         got = self.outputs[name]
         if name not in self.known:
             return got
-        right = expected.stored(got.dtype)
+        right = expected.store_as(got.dtype)
         return np.where(self.known[name], got, np.broadcast_to(right, got.shape))
 
     def failure(self) -> Check | None:

@@ -65,7 +65,7 @@ class Scene:
 
     def answer(self, name: str) -> np.ndarray:
         """The right answer in the output's dtype."""
-        return self.expected[name].stored(self.dtype_of(name))
+        return self.expected[name].store_as(self.dtype_of(name))
 
     def dtype_of(self, name: str) -> np.dtype:
         """The type of an output's elements."""
@@ -286,7 +286,7 @@ def _first_tile(scene: Scene, name: str) -> np.ndarray:
 
 
 def _answer_previous(scene: Scene, name: str) -> np.ndarray:
-    return scene.before[name].stored(scene.dtype_of(name))
+    return scene.before[name].store_as(scene.dtype_of(name))
 
 
 def _narrow(array: np.ndarray, narrow: DType) -> np.ndarray:
@@ -322,4 +322,4 @@ def _downcast(scene: Scene, name: str) -> np.ndarray:
     with np.errstate(all="ignore"):
         rounded = {key: _narrow(array, narrow) for key, array in scene.inputs.items()}
         answer = scene.problem.oracle(scene.structure, rounded)[name]
-    return answer.stored(scene.dtype_of(name))
+    return answer.store_as(scene.dtype_of(name))
