@@ -188,9 +188,14 @@ do not need. A `class ModelNew(torch.nn.Module)` with a `forward` may stand in i
         taken = _wrap_parameters("def run", _list_parameters(problem), " -> None:")
         forward = _wrap_parameters("    def forward", ["self", *inputs], ":")
         returned = ", ".join(outputs)
+        told = (
+            f"{problem.name}, either way. torch tensors over shared memory: inputs are read-only, "
+            f"{returned} may be written. Parameters come by name: a function leaves out those that "
+            "it has no use for."
+        )
+        note = fill(told, _CODE_WIDTH - 1, initial_indent="# ", subsequent_indent="# ")
         return f"""\
-# {problem.name}, either way. torch tensors over shared memory: inputs are read-only, {returned} may
-# be written. Parameters come by name: a function leaves out those that it has no use for.
+{note}
 {taken}
     ...  # writes {returned}
 

@@ -20,8 +20,8 @@ Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 Implementation = Callable[[Structure, Arrays, type], np.ndarray | Arrays]
 """One answer as it is, several by name; codes are whole in float32."""
 ALL = registry.names()
-NAMES = [name for name in ALL if not registry.get(name).codes]
-"""Those without codes in bytes; of the others test_quantised.py says what is theirs."""
+NAMES = [name for name in ALL if registry.get(name).policies]
+"""Those that are written for float32; of the others test_quantised.py says what is theirs."""
 
 
 def _sum(x: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem, 
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 Implementation = Callable[[Structure, Arrays], Arrays]
-CODED = [name for name in registry.names() if registry.get(name).codes]
+CODED = [name for name in registry.names() if not registry.get(name).policies]
 STEPS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 MIDDLES = (STEPS[1:] + STEPS[:-1]) / 2
 

@@ -31,6 +31,11 @@ C_ORDER = {
     "w8a8_linear": "M N K x w sx sw bias y",
     "residual_rmsnorm": "M N x residual gamma h q scale",
     "gemm": "M N K A B C",
+    "gemv_w4a16": "M H x q scales zeros y",
+    "fp8_gemm_rowwise": "M N K A B scale_a scale_b C",
+    "mxfp4_quantize": "M G x q scales",
+    "nvfp4_quantize": "M G x tensor_scale q scales",
+    "wxa16_gemm": "M N G W x q scales zeros C",
 }
 
 
