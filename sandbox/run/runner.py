@@ -20,6 +20,7 @@ import gc
 import importlib.util
 import json
 import linecache
+import math
 import os
 import struct
 import sys
@@ -274,8 +275,11 @@ class Kernel:
 
 
 def extent(term: str, axes: dict[str, int]) -> int:
-    """One dimension for concrete axis values."""
-    return sum(int(part) if part.isdigit() else axes[part] for part in term.split("+"))
+    """One dimension for concrete axis values: a sum of products, as `2*N + 1`."""
+    return sum(
+        math.prod(int(part) if part.isdigit() else axes[part] for part in map(str.strip, factors))
+        for factors in (each.split("*") for each in term.split("+"))
+    )
 
 
 def read_frame(control: int) -> tuple[int, int, int, int] | None:
