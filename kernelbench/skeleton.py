@@ -87,7 +87,8 @@ def _in_types(
         code = pointer.sub(rf"{word(dtype)}* \1 = {tensor.name}", code)
         if tensor in problem.outputs:
             if dtype.is_integral:
-                code = code.replace("= (float)", f"= ({word(dtype)})")
+                stored = re.compile(rf"(\b{tensor.name}\[[^\n]*\] = )\(float\)")
+                code = stored.sub(rf"\1({word(dtype)})", code)
         elif is_cast and dtype.is_float:
             code = re.sub(rf"\b({'|'.join(names)})\[", r"(float)\1[", code)
     return code
