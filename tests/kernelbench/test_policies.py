@@ -12,6 +12,7 @@ from kernelwright.errors import UnknownNameError, UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.c_types import define_types
 from kernelwright.kernelbench.declaration import read_declaration
+from kernelwright.kernelbench.dtypes import dtype_of
 from kernelwright.kernelbench.languages import CPP, CUDA
 from kernelwright.kernelbench.policies import HALVES, POLICIES, declare_in, name_in, split_name
 from kernelwright.kernelbench.problem import Family, Tensor
@@ -46,7 +47,7 @@ OF_FLOAT32 = [name for name in registry.names() if registry.get(name).policies]
 def test_every_problem_has_halves(name: str, policy: str) -> None:
     problem = registry.get(name_in(name, policy))
     assert problem.base == name
-    floats = [t.dtype for t in problem.tensors if not t.is_index]
+    floats = [t.dtype for t in problem.tensors if dtype_of(t.dtype).is_float]
     assert set(floats) == {POLICIES[policy].inputs.name}
     assert problem.policies == ()
     assert policy in registry.get(name).policies

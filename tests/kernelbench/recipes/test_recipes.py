@@ -51,6 +51,11 @@ FLAGS = ["-std=c++20", "-march=native", "-fopenmp", "-fPIC", "-shared", "-fno-ma
 WIDE = {"cpus": 2.0, "vector_bytes": 64.0}
 NARROW = {"cpus": 1.0, "vector_bytes": 32.0}
 
+OWN_TYPES = [name for name in IN_POLICIES if not registry.get(name).base]
+"""Problems whose tensors have types of their own."""
+LEAST_POINTS = 25
+"""Of a space: where elements are codes there is little to choose."""
+
 SAMPLED_IN = (
     "gemm_f16",
     "gemm_bf16",
@@ -190,7 +195,7 @@ def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
 
 @each_recipe
 def test_space_is_neither_trivial_nor_endless(recipe: Recipe) -> None:
-    assert 50 <= recipe.size(WIDE) <= 2500
+    assert LEAST_POINTS <= recipe.size(WIDE) <= 2500
     assert 0 < recipe.size(NARROW) < recipe.size(WIDE)
 
 
@@ -245,7 +250,7 @@ def test_what_can_be_asked_for_in_a_policy_has_recipes_there() -> None:
         "residual_rmsnorm",
     )
     halves = (*rows, "gemm", "spmm_csr")
-    found = {split_name(problem) for problem in IN_POLICIES}
+    found = {split_name(problem) for problem in IN_POLICIES} - {(name, None) for name in OWN_TYPES}
     assert found == {
         *((name, POLICIES[policy]) for name in halves for policy in ("f16", "bf16")),
         *(("gemm", POLICIES[policy]) for policy in ("tf32", "tf32x3", "int8")),
