@@ -35,6 +35,8 @@ class Judged(NamedTuple):
 
 def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Family) -> Judged:
     """Holds one output against every gate that the family asks for."""
+    # What a quantiser has before it rounds is a number.
+    y = y.astype(np.float32) if expected.is_code else y
     value, kind = expected.value, y.dtype
     assert y.shape == value.shape
     if kind.kind in "iu":
