@@ -70,7 +70,7 @@ def environment(tmp_path: Path, cache: Path) -> dict[str, str]:
         "KERNELWRIGHT_HOME": str(tmp_path / "home"),
         "KERNELWRIGHT_CACHE_DIR": str(cache),
         "KERNELWRIGHT_TIMING_LOCK": os.environ["KERNELWRIGHT_TIMING_LOCK"],
-        COMPILED: "30s",
+        COMPILED: "20s",
         "PYTHONPATH": str(Path(kernelwright.__file__).parent.parent),
         "PYTHONWARNINGS": "error",
         "COLUMNS": "120",
