@@ -88,6 +88,7 @@ def check(drawn: tuple[list[int], list[int]]) -> None:
         missing={},
         workload="w",
         floor_us=1.0,
+        roof="bytes alone",
         threads=2,
         rng=rng,
     )

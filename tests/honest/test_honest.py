@@ -25,7 +25,7 @@ def cases(protocol: Depth) -> list[Any]:
     return [pytest.param(row, id=row["name"]) for row in KERNELS if row["protocol"] == protocol]
 
 
-FULL = one_in(2, cases(Depth.FULL))
+FULL = one_in(4, cases(Depth.FULL))
 
 
 def judged(court, kernel: dict[str, str], expected: tuple[Status, ...]) -> Verdict:

@@ -141,6 +141,7 @@ def measured(candidate_us: float, baselines: dict[str, float]):
         missing={},
         workload="tiny",
         floor_us=0.1,
+        roof="bytes alone",
         threads=1,
         rng=np.random.default_rng(0),
     )

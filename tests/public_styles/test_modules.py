@@ -33,7 +33,7 @@ from kernelwright.tests.public_styles.scripted_coder import (
     read_kernel,
     write_first,
 )
-from kernelwright.tests.sampling import some_of
+from kernelwright.tests.sampling import one_in, some_of
 from kernelwright.traces.records import Depth, Status
 from kernelwright.workbench import tasks
 
@@ -122,7 +122,7 @@ def test_it_tells_right_kernels_from_a_wrong_one(name: str, config: Config, cour
 
 @pytest.mark.slow
 @pytest.mark.timed
-@pytest.mark.parametrize("name", CAMPAIGNS)
+@pytest.mark.parametrize("name", one_in(2, CAMPAIGNS))
 def test_a_coder_repairs_its_kernel_and_makes_it_faster(
     name: str, tmp_path: Path, shared_cache: Path
 ) -> None:

@@ -26,6 +26,7 @@ BUILD_FLAGS = (
     "-fPIC",
     "-shared",
     "-fno-math-errno",
+    "-fno-trapping-math",
 )
 """The flags of the `cpp` builder; used where a campaign did not record its own."""
 

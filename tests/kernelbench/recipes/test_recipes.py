@@ -26,6 +26,7 @@ from kernelwright.kernelbench.problem import Family
 from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import get, recipes_for
 from kernelwright.kernelbench.recipes.catalogue import RECIPES
+from kernelwright.sandbox.builders.compiler import BASE_FLAGS
 from kernelwright.tests.sampling import one_in, some_of
 
 
@@ -47,7 +48,7 @@ ALL = [recipe for recipe in RECIPES if recipe.language == "cpp"]
 IN_POLICIES = sorted({recipe.problem for recipe in ALL} - set(PROBLEMS))
 FAST = ("gemm_bf16", "gemm_int8", "softmax_f16")
 """One for each way in which elements are loaded and stored; the others are slow."""
-FLAGS = ["-std=c++20", "-march=native", "-fopenmp", "-fPIC", "-shared", "-fno-math-errno"]
+FLAGS = [*BASE_FLAGS, "-shared"]
 WIDE = {"cpus": 2.0, "vector_bytes": 64.0}
 NARROW = {"cpus": 1.0, "vector_bytes": 32.0}
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import platform
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from kernelwright.kernelbench import registry
 from kernelwright.sandbox.builders.cache import BuildCache
+from kernelwright.sandbox.builders.compiler import find_compiler, flags
 from kernelwright.sandbox.builders.cpp import build, preparing, prototype
 from kernelwright.sandbox.builders.model import BuildFailed, BuildVariant, Built
 from kernelwright.sandbox.builders.workshop import Workshop
@@ -53,6 +56,40 @@ def test_builds_a_kernel_that_the_trampoline_calls(tmp_path: Path, jail: Jail) -
     arguments = (ctypes.c_void_p * 3)(ctypes.addressof(count), x.ctypes.data, y.ctypes.data)
     ctypes.CDLL(str(library)).kw_entry(arguments)
     assert y.tolist() == [0, 2, 4, 6, 0]
+
+
+CLAMPED = """void scale(int n, const float* __restrict__ x, float* __restrict__ y) {
+  for (int i = 0; i < n; ++i) {
+    const float within = x[i] > 89.0f ? 89.0f : x[i];
+    y[i] = within * within + 1.0f;
+  }
+}
+"""
+
+
+def test_a_loop_that_compares_floats_becomes_vectors(tmp_path: Path) -> None:
+    compiler = find_compiler()
+    if not compiler.is_gcc:
+        pytest.skip("only GCC tells which loops it vectorised, in words that are known here")
+    source = tmp_path / "scale.cpp"
+    source.write_text(CLAMPED)
+    told = subprocess.run(
+        [
+            str(compiler.path),
+            *flags(BuildVariant.RELEASE, compiler),
+            # The least that a CPU of today has: with AVX-512 it does without the flag.
+            *(["-march=x86-64-v3"] if platform.machine() == "x86_64" else []),
+            "-fopt-info-vec-optimized",
+            "-c",
+            str(source),
+            "-o",
+            str(tmp_path / "scale.o"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "loop vectorized" in told.stderr
 
 
 PREPARED = """extern "C" void spmv_csr_prepare(int M, int K, int nnz, const int* indptr,
