@@ -378,10 +378,16 @@ def _known_elements(tensor: Any, watch: Watch) -> Any:
 
 
 def _stamp_unwritten(result: Any, before: Any) -> Any:
-    """The result with NaN where nothing was written, which tells it from what is not judged."""
+    """The result with NaN where nothing was written, which tells it from what is not judged.
+
+    An answer of short integers or of one byte may hold what was there before, written none the
+    less: such a result is left as it is (`is_telling` of verifier/truth/poison.py).
+    """
     import torch
 
     size = min(result.element_size(), 4)
+    if size == 1 or (size == 2 and not result.dtype.is_floating_point):
+        return result
     whole = getattr(torch, f"int{8 * size}")
     words = result.contiguous().view(whole)
     is_old = words == before.contiguous().view(whole)
