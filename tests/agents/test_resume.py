@@ -16,6 +16,7 @@ import pytest
 
 from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
 from kernelwright.tests.agents.played import PlayedReferee, players
+from kernelwright.tests.sampling import IS_WHOLE
 from kernelwright.traces.events import (
     CampaignFinished,
     CampaignPrepared,
@@ -27,6 +28,7 @@ from kernelwright.traces.events import (
 )
 from kernelwright.traces.store import Store
 
+KILLS = 10 if IS_WHOLE else 5
 REQUEST = CampaignRequest(problem="doubling", limits={"evaluations": 4}, seed=4)
 
 
@@ -148,7 +150,7 @@ def test_kill_9_at_random_instants_loses_and_repeats_nothing(tmp_path: Path) -> 
         assert child.stdout is not None
         with child.stdout:
             assert child.stdout.readline() == "ready\n"
-            if kills < 10:
+            if kills < KILLS:
                 time.sleep(rng.uniform(0.0, 0.15))
                 child.send_signal(signal.SIGKILL)
             rest = child.stdout.read()
@@ -156,7 +158,7 @@ def test_kill_9_at_random_instants_loses_and_repeats_nothing(tmp_path: Path) -> 
             assert rest == "evaluations\n"
             break
         kills += 1
-    assert kills >= 5
+    assert kills >= KILLS // 2
     expected = uninterrupted_of(tmp_path / "whole")
     with Store.open(home) as store:
         (campaign,) = store.campaigns()

@@ -24,6 +24,8 @@ extern "C" void swi(int M, int N, const float* x, const float* gate, float* y) {
 }
 """
 WRONG = FAST.replace("* gate[i]", "+ gate[i]")
+USUAL, SMALL = '"1024x4096"', '"64x256"'
+"""Workloads of a problem, of which a check asks a hundred answers."""
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +89,6 @@ def test_a_file_that_declares_what_cannot_be_is_told_with_its_line(
 @pytest.mark.timed
 def test_from_an_empty_folder_to_an_exported_kernel(place: Place) -> None:
     work = place.folder / "work"
-    (work / "swi.cpp").write_text(place.kw("problems", "./swi.py", "--signature", "cpp").out)
-    naive = place.kw("eval", "./swi.py", "swi.cpp", "--workload", "tiny", "--json")
-    assert naive.code == 0, naive.err
-    assert naive.document["status"] == "VERIFIED"
     model = script(place, ("write", fenced(WRONG)), ("repair", fenced(FAST)))
     chain = ("--workflow", "forge", "--rounds", "2", "--workload", "tiny", "--target", "cpu")
     done = place.kw("run", "./swi.py", *chain, "--model", model, "--max-evals", "1", "--json")
@@ -160,99 +158,23 @@ extern "C" void relu_of_norm(int M, const float* x, const float* norm_weight,
 
 
 @pytest.mark.slow
-@pytest.mark.timed
 def test_a_pytorch_module_is_a_problem_as_it_stands(place: Place) -> None:
+    """What of it is right is the tutorial's."""
     work = place.folder / "work"
     (work / "1_Relu_of_Norm.py").write_text(MODULE)
-    for name, source, status in (
-        ("right", FUSED, "VERIFIED"),
-        ("ignores", FUSED.replace("* norm_weight[j] ", ""), "INCORRECT"),
-        ("narrow", FUSED.replace("i < M", "i < M - M % 3"), "INCORRECT"),
+    for name, source in (
+        ("ignores", FUSED.replace("* norm_weight[j] ", "")),
+        ("narrow", FUSED.replace("i < M", "i < M - M % 3")),
     ):
         (work / f"{name}.cpp").write_text(source)
         done = place.kw("eval", "./1_Relu_of_Norm.py", f"{name}.cpp", "--json")
-        assert done.document["status"] == status, done.err
-        assert done.code == (0 if status == "VERIFIED" else 1)
+        assert (done.code, done.document["status"]) == (1, "INCORRECT"), done.err
     assert {"torch eager", "torch.compile"} <= set(
         place.kw("problems", "./1_Relu_of_Norm.py", "--json").document["problem"]["baselines"]
     )
 
 
-MASKED = """import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def __init__(self, length):
-        super().__init__()
-        self.register_buffer("mask", torch.tril(torch.ones(length, length)))
-
-    def forward(self, scores):
-        return torch.softmax(scores.masked_fill(self.mask == 0, float("-inf")), dim=-1)
-
-def get_inputs():
-    return [torch.randn(6, 16, 16)]
-
-def get_init_inputs():
-    return [16]
-"""
-CAUSAL = """#include <math.h>
-extern "C" void masked(int M, const float* scores, const float* mask, float* y1) {
-    for (long row = 0; row < 16L * M; ++row) {
-        const float* in = scores + row * 16;
-        const long last = row % 16;
-        float most = -INFINITY;
-        double sum = 0;
-        for (int j = 0; j <= last; ++j) most = fmaxf(most, in[j]);
-        for (int j = 0; j <= last; ++j) sum += exp((double)in[j] - most);
-        for (int j = 0; j < 16; ++j)
-            y1[row * 16 + j] = j <= last ? (float)(exp((double)in[j] - most) / sum) : 0.0f;
-    }
-}
-"""
-LOSS = """import torch
-import torch.nn as nn
-
-class Model(nn.Module):
-    def forward(self, predictions, targets):
-        return torch.mean((predictions - targets) ** 2)
-
-def get_inputs():
-    return [torch.randn(32, 64), torch.randn(32, 64)]
-"""
-MEAN = """extern "C" void loss(int M, int N, const float* predictions, const float* targets,
-                     float* y1) {
-    double sum = 0;
-    for (long i = 0; i < (long)M * N; ++i) {
-        const double off = (double)predictions[i] - targets[i];
-        sum += off * off;
-    }
-    *y1 = (float)(sum / ((double)M * N));
-}
-"""
-
-
 @pytest.mark.slow
-@pytest.mark.timed
-@pytest.mark.parametrize(
-    ("name", "module", "right", "wrong"),
-    [
-        ("masked", MASKED, CAUSAL, CAUSAL.replace("= row % 16", "= 15")),
-        ("loss", LOSS, MEAN, MEAN.replace("/ ((double)M * N)", "/ (M * N + 1.0)")),
-    ],
-)
-def test_masks_mask_and_losses_are_numbers(
-    place: Place, name: str, module: str, right: str, wrong: str
-) -> None:
-    work = place.folder / "work"
-    (work / f"{name}.py").write_text(module)
-    for source, status in ((right, "VERIFIED"), (wrong, "INCORRECT")):
-        (work / f"{name}.cpp").write_text(source)
-        done = place.kw("eval", f"./{name}.py", f"{name}.cpp", "--workload", "tiny", "--json")
-        assert done.document["status"] == status, done.err
-
-
-@pytest.mark.slow
-@pytest.mark.timed
 def test_a_problem_that_fails_while_it_is_judged_is_the_users_to_mend(place: Place) -> None:
     text = (place.folder / "work" / "swi.py").read_text()
     broken = place.folder / "work" / "broken.py"
@@ -269,7 +191,10 @@ def test_a_problem_that_fails_while_it_is_judged_is_the_users_to_mend(place: Pla
 def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
     place: Place,
 ) -> None:
-    done = place.kw("problems", "--check", "./swi.py", "--json")
+    work = place.folder / "work"
+    text = (work / "swi.py").read_text().replace(USUAL, SMALL)
+    (work / "small.py").write_text(text)
+    done = place.kw("problems", "--check", "./small.py", "--json")
     assert done.code == 0, done.out
     (told,) = done.document["admissions"]
     assert told["is_admitted"]
@@ -280,8 +205,6 @@ def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
         "null kernels fail",
         "right implementations have headroom",
     }
-    work = place.folder / "work"
-    text = (work / "swi.py").read_text()
     answer = "return x / (1 + np.exp(-x)) * gate"
     assert answer in text
     mistakes = (
@@ -296,7 +219,7 @@ def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
     for name, wrong, told in one_in(3, mistakes):
         changed = text.replace(answer, wrong)
         if name == "huge":
-            changed = changed.replace('"1024x4096"', '"1048576x1048576"')
+            changed = changed.replace(SMALL, '"1048576x1048576"')
         (work / f"{name}.py").write_text(changed)
         refused = place.kw("problems", "--check", f"./{name}.py")
         assert refused.code == 1, refused.err
@@ -308,7 +231,7 @@ def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
 @pytest.mark.slow
 def test_flops_are_held_against_what_a_baseline_takes(place: Place) -> None:
     work = place.folder / "work"
-    text = (work / "swi.py").read_text()
+    text = (work / "swi.py").read_text().replace(USUAL, SMALL)
     numpy = (
         "\n\ndef by_numpy(x, gate, y):\n"
         "    return lambda: np.copyto(y, x / (1 + np.exp(-x)) * gate)\n"

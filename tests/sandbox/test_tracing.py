@@ -17,6 +17,7 @@ from kernelwright.sandbox.definitions.process import Definition, trace_module
 from kernelwright.sandbox.definitions.refusals import explain
 from kernelwright.sandbox.definitions.tracing import trace
 from kernelwright.sandbox.isolation import choose
+from kernelwright.tests.sampling import IS_WHOLE
 
 pytestmark = pytest.mark.slow
 
@@ -344,6 +345,7 @@ def test_a_module_is_called_in_the_mode_in_which_it_is_made() -> None:
     trace(still.replace("(*sizes)\n", "(*sizes)\n        self.eval()\n"), "m.py")
 
 
+@pytest.mark.skipif(not IS_WHOLE, reason="a minute of torch.compile: make test-all")
 def test_what_is_compiled_of_a_module_is_right(tmp_path: Path) -> None:
     from kernelwright.kernelbench.compiled_calls import keep_compiled_in
     from kernelwright.kernelbench.problem import BaselineCall

@@ -15,6 +15,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import FLUSHED, Expected, Family
 from kernelwright.sandbox.triton_on_cpu import products, rounding
 from kernelwright.tests.court import Court
+from kernelwright.tests.sampling import some_of
 from kernelwright.traces.records import Check, Status, Verdict
 from kernelwright.verifier.truth import gates
 
@@ -28,6 +29,10 @@ RIGHT = (
     ("softmax", "softmax_exp2.py"),
     ("gemm", "gemm_bf16x6.py"),
 )
+TRIED = some_of(
+    RIGHT, lambda row: row[1] in ("spmm_atomic.cu", "softmax_exp2.py", "gemm_bf16x6.py")
+)
+"""In a sample each rule once."""
 WRONG = (("gemm", "gemm_3xtf32.cu"), ("gemm", "gemm_tf32x3.py"))
 
 
@@ -40,7 +45,7 @@ def judged(court: Court, problem: str, name: str) -> Verdict:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("problem", "name"), RIGHT, ids=[name for _, name in RIGHT])
+@pytest.mark.parametrize(("problem", "name"), TRIED, ids=[name for _, name in TRIED])
 def test_what_hardware_does_is_right(court: Court, problem: str, name: str) -> None:
     verdict = judged(court, problem, name)
     assert verdict.status is Status.SCREENED, verdict.reasons
