@@ -9,6 +9,7 @@ import pytest
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.languages import LANGUAGES
+from kernelwright.kernelbench.policies import name_in
 from kernelwright.kernelbench.registry import names, problems
 from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.sandbox.builders import toolchain
@@ -24,9 +25,10 @@ BY_COMMAND = {
 }
 """One problem of each language goes through `eval` itself, the others to a referee that is open."""
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
-EVERY = sorted(set(product(names(), LANGUAGES)) - BY_COMMAND)
-OTHERS = one_in(3, EVERY)
-"""In a sample a third: each language, with problems that differ."""
+HALVES = [name_in(problem.name, "f16") for problem in problems() if "f16" in problem.policies]
+EVERY = sorted(set(product((*names(), *HALVES), LANGUAGES)) - BY_COMMAND)
+OTHERS = one_in(7, EVERY)
+"""In a sample a seventh: each language, with problems that differ."""
 
 
 @pytest.mark.slow

@@ -8,7 +8,9 @@ from __future__ import annotations
 import pytest
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.languages import LANGUAGES
 from kernelwright.kernelbench.problem import Structure
+from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.sandbox.isolation.model import Jail
 from kernelwright.tests.interpreting import Ran, interpreted
 from kernelwright.traces.records import Status
@@ -261,6 +263,16 @@ def test_a_mistake_in_the_last_program_is_in_every_sample(jail: Jail) -> None:
     ran = interpreted(wrong, SOFTMAX, [TALL], jail, sample=60)
     assert ran.status is Status.INCORRECT
     assert "y[299, " in ran.reason
+
+
+@pytest.mark.slow
+def test_a_byte_that_was_there_before_is_an_answer_in_a_sample(jail: Jail) -> None:
+    """Codes of 255 are common: what an output of bytes is filled with may be what is written."""
+    problem = registry.get("nvfp4_quantize")
+    source = skeleton(problem, LANGUAGES["triton"])
+    ran = interpreted(source, problem, [Structure({"M": 37, "G": 60})], jail, calls=6, sample=60)
+    assert ran.status is None, (ran.reason, ran.log[-2000:])
+    assert all(coverage.is_partial for coverage in ran.coverage)
 
 
 IN_TWO = (
