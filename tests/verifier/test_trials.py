@@ -77,6 +77,12 @@ CHOICES = ("reduce", "W")
 BLOCKS = {"gemv_w4a16": "H", "mxfp4_quantize": "G", "nvfp4_quantize": "G", "wxa16_gemm": "G"}
 """Axes that count blocks, of which fewer are many elements."""
 MOST_BLOCKS = 250
+POWERS = {"hadamard_transform": "N"}
+"""Axes that are powers of two, up to 2¹⁵."""
+CUBES = ("rope",)
+"""Problems whose largest tensor has all three axes: fewer shapes of it are small."""
+FEWER = 56
+"""Remainders of 64 that such a plan has along each axis at least; the next one has others."""
 
 
 @pytest.mark.parametrize("name", one_in(3, registry.names()))
@@ -121,12 +127,16 @@ def test_each_axis_is_long_with_every_family_that_hides_nothing(name: str) -> No
             assert len(set(met)) >= min(len(met), len(sharp), 2), axis
 
 
+def least_remainders(name: str) -> int:
+    return FEWER if name in CUBES else 64
+
+
 @pytest.mark.parametrize("name", registry.names())
 def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainder(
     name: str,
 ) -> None:
     stage = stage_of(name)
-    free = [axis for axis in stage.target.axes if axis not in CHOICES]
+    free = [axis for axis in stage.target.axes if axis not in (*CHOICES, POWERS.get(name))]
     for seed in range(3):
         trials = full_plan(name, seed)
         hidden = [t.structure.axes for t in list_hidden(trials)]
@@ -137,7 +147,7 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
             least = LONG if axis in dense else BEYOND_16_BITS
             assert max(lengths) > (MOST_BLOCKS if axis == BLOCKS.get(name) else least)
             if axis != "nnz":
-                assert len({length % 64 for length in lengths}) == 64
+                assert len({length % 64 for length in lengths}) >= least_remainders(name)
             if axis not in ("nnz", BLOCKS.get(name)):
                 for band in BANDS:
                     long = {length % LANES for length in lengths if length >= band}
@@ -147,14 +157,15 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
 @pytest.mark.parametrize("name", registry.names())
 def test_short_shapes_bring_remainders_on_values_that_hide_nothing(name: str) -> None:
     stage = stage_of(name)
-    free = [axis for axis in stage.target.axes if axis not in (*CHOICES, "nnz")]
+    free = [a for a in stage.target.axes if a not in (*CHOICES, "nnz", POWERS.get(name))]
     for seed in range(3):
         trials = full_plan(name, seed)
         hidden = list_hidden(trials)
         sharp = [t for t in hidden if t.family in SHARP]
         telling = [t for t in sharp if t.structure.is_telling and t.family in SHOWING]
         for axis in free:
-            assert len({t.structure.axes[axis] % 64 for t in telling}) == 64, axis
+            met = {t.structure.axes[axis] % 64 for t in telling}
+            assert len(met) >= least_remainders(name), axis
             for trial in telling:
                 assert trial.structure.axes[axis] >= LEAST_SHORT
         # Others keep their part: what one family hides another shows.
@@ -168,7 +179,7 @@ def test_every_screening_has_a_wide_shape_and_values_that_are_not_finite(name: s
         trials = plan(stage, Depth.SCREEN, np.random.default_rng(seed))
         assert any(max(t.structure.axes.values()) > BEYOND_16_BITS for t in trials)
         families = {t.family for t in trials}
-        assert Family.NONFINITE in families
+        assert (Family.NONFINITE in families) is (Family.NONFINITE in stage.problem.families)
         sharp = {f for f in SHARP if f in stage.problem.families}
         assert len(families & sharp) >= min(len(sharp), 2)
 
@@ -220,10 +231,10 @@ def test_a_full_plan_has_shapes_that_are_long_in_two_axes_at_once(name: str) -> 
         assert len(bulk) == BULK_SHAPES[Depth.FULL]
         assert {t.family for t in bulk} <= {*SHARP} & {*stage.problem.families}
         for trial in bulk:
-            longest = sorted(trial.structure.axes.values())[-2:]
+            longest = sorted(trial.structure.axes.values())[-3 if name in CUBES else -2 :]
             if name not in BLOCKS:
-                assert min(longest) >= 500, trial.name
-                assert math.prod(longest) > 1 << 19, trial.name
+                assert name in CUBES or longest[-2] >= 500, trial.name
+                assert math.prod(longest) > 1 << (18 if name in CUBES else 19), trial.name
             tensors = [math.prod(t.extent(trial.structure.axes)) for t in stage.problem.tensors]
             assert max(tensors) >= 1 << 18, trial.name
 
