@@ -4,24 +4,26 @@
 The error law (problem.Expected) takes the sum of |t_i| of the terms that an answer is made of, and
 how many there are. To first order t_i = x_i dy/dx_i. An oracle that gives answers alone is run once
 more on inputs that are off by u times a number of Cauchy's distribution each: an answer then moves
-by u times such a number times the sum of |t_i|, since that distribution is stable under sums
-(Indyk, Stable Distributions, Pseudorandom Generators, Embeddings, and Data Stream Computation, J.
-ACM 53, 2006). How many inputs an answer depends on shows where few are changed at a time.
+by u times such a number times the sum of |t_i| (cauchy.py). How many inputs an answer depends on
+shows where few are changed at a time.
 
-What is lost between inputs and answer, as in exp(x) - 1 near 0, shows in neither: the oracle is run
-once in float32, too.
+What is lost between inputs and answer, as in exp(x) - 1 near 0, shows in neither. The steps of a
+PyTorch module are off as its inputs are (shaking.py), and of other oracles it is what they
+themselves lose in float32: each is run once in it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, MutableMapping
-from functools import cache, lru_cache
+from functools import cache
 
 import numpy as np
 
+from .cauchy import Numbers
 from .dtypes import FLOAT32, FLOAT64
 from .problem import Arrays, Expected
+from .shaking import shaken
 
 Oracle = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 """float64 answers by name, of float64 inputs by name."""
@@ -29,15 +31,10 @@ Oracle = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
 DRAWS = 6
 """Of so many moves the second largest is taken: it is below 0.3 of the sum of |t_i| once in 900
 times and above 11 of it once in 20; 2.3 of it in the middle."""
-FARTHEST = 1e5
-"""Of a drawn number: an input stays within 0.6 % of what it was."""
 LEAST_AROUND = 64
 """Elements whose losses in float32 are looked at together, at least."""
 FEWER = 4
 """Times as few inputs are changed, until half of the answers stay as they are."""
-CHUNK, KEPT_CHUNKS = 1 << 18, 64
-"""Numbers that are drawn together, and how many of those are kept, a MiB each: as the largest
-hidden shapes take. To draw them took longer than all else."""
 
 
 @np.errstate(all="ignore")
@@ -60,10 +57,12 @@ def measure_conditions(
     exact = {name: array.astype(np.float64) for name, array in inputs.items()}
     values = _answers(oracle, exact)
     # From the first on: the same inputs have the same scales, whoever asks.
-    numbers = _Numbers()
+    numbers = Numbers()
     moves = {name: _TwoLargest(value.shape) for name, value in values.items()}
-    for _ in range(DRAWS):
-        for name, value in _answers(oracle, _move(exact, numbers, constants)).items():
+    for draw in range(DRAWS):
+        with shaken(draw):
+            found = _answers(oracle, _move(exact, numbers, constants))
+        for name, value in found.items():
             value = np.subtract(value, values[name])
             moves[name].add(np.abs(value, out=value))
     return {
@@ -157,7 +156,7 @@ def _answers(oracle: Oracle, inputs: Mapping[str, np.ndarray]) -> dict[str, np.n
     return {name: np.asarray(value, np.float64) for name, value in oracle(inputs).items()}
 
 
-def _move(exact: Arrays, numbers: _Numbers, constants: Collection[str]) -> Arrays:
+def _move(exact: Arrays, numbers: Numbers, constants: Collection[str]) -> Arrays:
     moved = {}
     for name, array in exact.items():
         if name in constants:
@@ -167,37 +166,6 @@ def _move(exact: Arrays, numbers: _Numbers, constants: Collection[str]) -> Array
         by += array
         moved[name] = by
     return moved
-
-
-class _Numbers:
-    """u times numbers of Cauchy's distribution: one sequence, and how far it was gone."""
-
-    def __init__(self) -> None:
-        self._at = 0
-
-    def take(self, count: int) -> np.ndarray:
-        """The next ones, in float32."""
-        found, filled = np.empty(count, np.float32), 0
-        while filled < count:
-            chunk, begin = divmod(self._at, CHUNK)
-            part = _draw_chunk(chunk)[begin : begin + count - filled]
-            found[filled : filled + part.size] = part
-            filled += part.size
-            self._at += part.size
-        return found
-
-
-@lru_cache(KEPT_CHUNKS)
-@np.errstate(all="ignore")
-def _draw_chunk(number: int) -> np.ndarray:
-    """Two normal numbers, one over the other, for each; in float32, which takes a third of the
-    time."""
-    rng = np.random.default_rng(number)
-    drawn = rng.standard_normal(CHUNK, np.float32)
-    drawn /= rng.standard_normal(CHUNK, np.float32)
-    np.clip(drawn, -FARTHEST, FARTHEST, out=drawn)
-    drawn *= np.float32(FLOAT32.roundoff)
-    return drawn
 
 
 def _scale(moved: np.ndarray, value: np.ndarray, rounded: np.ndarray, terms: float) -> np.ndarray:

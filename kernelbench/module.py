@@ -22,6 +22,7 @@ import numpy as np
 from ..syntax import parse_python
 from .families import draw
 from .problem import Arrays, Family
+from .shaking import shake_steps
 
 MODEL, INPUTS, INIT_INPUTS = "Model", "get_inputs", "get_init_inputs"
 """What a file in KernelBench's form defines."""
@@ -78,7 +79,7 @@ class TracedModule:
         """The outputs, in the type that the inputs have."""
         import torch
 
-        with torch.no_grad():
+        with torch.no_grad(), shake_steps():
             found = self.call(**{name: torch.from_numpy(a) for name, a in arrays.items()})
         # A kernel writes a number without axes as an array of one.
         return tuple(np.atleast_1d(each.numpy()) for each in found)

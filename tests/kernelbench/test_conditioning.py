@@ -7,14 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import pytest
 
-from kernelwright.kernelbench.conditioning import (
-    CHUNK,
-    FARTHEST,
-    KEPT_CHUNKS,
-    _Numbers,
-    count_terms,
-    measure_conditions,
-)
+from kernelwright.kernelbench.cauchy import CHUNK, FARTHEST, KEPT_CHUNKS, Numbers
+from kernelwright.kernelbench.conditioning import count_terms, measure_conditions
 from kernelwright.kernelbench.dtypes import FLOAT32
 from kernelwright.kernelbench.precision import STRICT_FP32
 from kernelwright.kernelbench.problem import Expected, Family
@@ -133,11 +127,11 @@ def test_where_they_were_found_before_they_are_found_in_four_calls(
 
 
 def test_moves_are_one_sequence_of_finite_numbers_of_cauchy() -> None:
-    whole, parts = _Numbers(), _Numbers()
+    whole, parts = Numbers(), Numbers()
     sizes = (7, CHUNK - 3, 2 * CHUNK, 1, 0)
     found = whole.take(sum(sizes))
     assert np.array_equal(found, np.concatenate([parts.take(size) for size in sizes]))
-    assert np.isfinite(_Numbers().take(KEPT_CHUNKS * CHUNK)).all()
+    assert np.isfinite(Numbers().take(KEPT_CHUNKS * CHUNK)).all()
     # Half of them lie within 1, and a quarter beyond tan(3/8 pi).
     sizes_of = np.abs(found / FLOAT32.roundoff)
     assert np.mean(sizes_of < 1) == pytest.approx(0.5, abs=0.005)
