@@ -61,7 +61,7 @@ def _mode() -> Callable[[int], AbstractContextManager[Any]]:
     from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_map_only
 
-    class Shaking(TorchDispatchMode):
+    class Shaking(TorchDispatchMode):  # type: ignore[misc]
         """Multiplies what each operation gives by 1 + u times a number for each element."""
 
         def __init__(self, draw: int) -> None:

@@ -27,8 +27,8 @@ BY_COMMAND = {
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
 HALVES = [name_in(problem.name, "f16") for problem in problems() if "f16" in problem.policies]
 EVERY = sorted(set(product((*names(), *HALVES), LANGUAGES)) - BY_COMMAND)
-OTHERS = one_in(7, EVERY)
-"""In a sample a seventh: each language, with problems that differ."""
+OTHERS = one_in(11, EVERY)
+"""In a sample every eleventh: each language, with problems that differ."""
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def test_each_kernel_has_its_row_and_names_its_style() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", one_in(3, ROWS))
+@pytest.mark.parametrize("name", one_in(5, ROWS))
 def test_a_public_style_is_judged(name: str, court: Court) -> None:
     row = ROWS[name]
     verdict = court.look(source(name), row["problem"], "cuda")
