@@ -79,9 +79,8 @@ def test_another_form_is_right_where_its_steps_lose(expression: str) -> None:
     x[far] = rng.uniform(-6, -2, x[far].shape)
     expected = measured(expression, x)
     found = share_of_limit(expected, FORMS[expression](x))
-    # Scales are measured by few draws: one in 900 elements may be held to a third of its own.
-    assert np.quantile(found[far], 0.98) < 1
-    assert np.quantile(found, 0.997) < 1
+    # Scales are measured by few draws: of what stands alone one in 20,000 may be too small.
+    assert np.count_nonzero(found > 1) <= 1
     # What a step gives in 16 bits of mantissa is not.
     assert np.median(share_of_limit(expected, expected.value * (1 + 2.0**-10))) > 1
 
