@@ -89,17 +89,40 @@ def reduce_scattered(
 ) -> Prepared:
     """A sparse product with a reduction by gathered rows, scattered: torch has none on GPUs."""
     wide = rows.long()[:, None].expand(-1, b.shape[1])
+    reduced = place_for_sums(torch, c)
 
     def compute() -> None:
-        terms = values[:, None] * torch.index_select(b, 0, columns)
-        c.zero_().scatter_reduce_(0, wide, terms, reduce, include_self=False)
+        terms = values[:, None].to(reduced.dtype) * torch.index_select(b, 0, columns)
+        reduced.zero_().scatter_reduce_(0, wide, terms, reduce, include_self=False)
+        if reduced is not c:
+            c.copy_(reduced)
 
     return compute
 
 
+def demand_onednn(torch: Any, dtype: Any) -> None:
+    """Raises ImportError where oneDNN has no product of this type by way of torch."""
+    if not torch.backends.mkldnn.is_available():
+        raise ImportError("this torch was built without oneDNN")
+    asked = torch.ops.mkldnn
+    halves = {
+        torch.bfloat16: asked._is_mkldnn_bf16_supported,
+        torch.float16: asked._is_mkldnn_fp16_supported,
+    }
+    if dtype != torch.float32 and not halves.get(dtype, bool)():
+        kind = str(dtype).removeprefix("torch.")
+        raise ImportError(f"torch calls no product of oneDNN with {kind} on this processor")
+
+
+def place_for_sums(torch: Any, answers: Any) -> Any:
+    """Where sums of halves are kept: torch would add them up in halves. Float32 stays as it is."""
+    return answers if answers.dtype == torch.float32 else torch.empty(answers.shape)
+
+
 def softmax_by_segments(torch: Any, indptr: Any, rows: Any, logits: Any, answers: Any) -> Prepared:
     """A softmax over the entries of each row of a pattern: segments reduced, and gathered."""
-    offsets, gathered = indptr.long(), torch.empty_like(logits)
+    offsets, wide = indptr.long(), place_for_sums(torch, answers)
+    gathered = torch.empty_like(wide)
 
     def per_row(entries: Any, reduce: str) -> Any:
         # unsafe: skips a check of the offsets that never change.
@@ -107,9 +130,10 @@ def softmax_by_segments(torch: Any, indptr: Any, rows: Any, logits: Any, answers
         return torch.index_select(rowwise, 0, rows, out=gathered)
 
     def compute() -> None:
-        torch.sub(logits, per_row(logits, "max"), out=answers)
-        answers.exp_()
-        answers.div_(per_row(answers, "sum"))
+        entries = logits.to(wide.dtype)
+        torch.sub(entries, per_row(entries, "max"), out=wide)
+        wide.exp_()
+        torch.div(wide, per_row(wide, "sum"), out=answers)
 
     return compute
 
@@ -124,6 +148,7 @@ def softmax_scattered(torch: Any, rows: Any, logits: Any, answers: Any, count: i
     wide = rows[:, None].expand(logits.shape).contiguous()
 
     def softmax(e: Any, rows: Any, wide: Any, a: Any) -> None:
+        e = e.float()
         highest = e.new_full((count, e.shape[1]), -torch.inf).scatter_reduce(0, wide, e, "amax")
         risen = torch.exp(e - highest[rows])
         sums = e.new_zeros((count, e.shape[1])).scatter_add(0, wide, risen)

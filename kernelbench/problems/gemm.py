@@ -10,6 +10,7 @@ import numpy as np
 
 from ..families import blemish, draw_factors, thin_columns
 from ..problem import BaselineCall, Expected, Family, Pair, Prepared
+from ..torch_calls import demand_onednn
 
 PROBLEM = {
     "title": "Dense matrix product",
@@ -67,8 +68,7 @@ def by_numpy(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> Prepared:
 
 def by_onednn(torch: Any, A: Any, B: Any, C: Any) -> Prepared:
     """The library that torch leaves a few rows by many columns to MKL for: it is faster there."""
-    if not torch.backends.mkldnn.is_available():
-        raise ImportError("this torch was built without oneDNN")
+    demand_onednn(torch, A.dtype)
     multiply, turned = torch.ops.mkldnn._linear_pointwise, B.t()
     return lambda: C.copy_(multiply(A, turned, None, "none", [], ""))
 

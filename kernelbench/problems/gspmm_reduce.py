@@ -86,7 +86,7 @@ def by_torch(
 ) -> Prepared:
     """torch's sparse product with a reduction, or what stands for it on a GPU."""
     word = "amax" if reduce == MAX else "mean"
-    if B.is_cuda:
+    if B.is_cuda or (word == "mean" and C.dtype != torch.float32):
         return reduce_scattered(torch, rows, indices, values, B, C, word)
     return lambda: C.copy_(torch.sparse.mm(matrix, B, reduce=word))
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from kernelwright.kernelbench import compiled_calls, registry
+from kernelwright.kernelbench.policies import name_in
 from kernelwright.kernelbench.problem import (
     Arrays,
     Baseline,
@@ -24,6 +25,7 @@ from kernelwright.kernelbench.problem import (
     Structure,
 )
 from kernelwright.tests.sampling import one_in, some_of
+from kernelwright.verifier.truth.gates import check_output, first_failure
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 CallFor = Callable[[Problem, Structure], BaselineCall]
@@ -35,6 +37,13 @@ ALL = [
 ]
 PLAIN = [pair for pair in ALL if pair[1] != "torch.compile"]
 COMPILED = [name for name, baseline in ALL if baseline == "torch.compile"]
+NARROW = [
+    (problem.name, baseline.name)
+    for name in registry.names()
+    for problem in [registry.get(name_in(name, each)) for each in registry.get(name).policies]
+    for baseline in problem.baselines
+    if baseline.runs_on("") and baseline.name != "torch.compile"
+]
 TINY_TOO = some_of(COMPILED, lambda name: name == "sddmm_csr")
 """Problems are compiled for their last workload, of odd and long axes, a third of them in a sample;
 there a dense and a sparse one for a small workload as well."""
@@ -116,6 +125,32 @@ def test_baseline_is_right_on_adversarial_workloads(
             structure = problem.structure(workload)
             call = call_for(problem, structure)
             _assert_right(problem, _baseline(problem, baseline), structure, call, gates)
+
+
+@pytest.mark.parametrize(("name", "baseline"), NARROW)
+def test_baseline_is_right_in_other_precisions(name: str, baseline: str, call_for: CallFor) -> None:
+    """By the referee's own gates and question: a library that adds up halves in halves is left out
+    as a kernel that does it is refused, and where it is the only one no kernel can be judged."""
+    problem = registry.get(name)
+    for workload in problem.workloads:
+        if workload.kind in ("tiny", "adversarial"):
+            structure = problem.structure(workload)
+            call = call_for(problem, structure)
+            compute = _prepare(_baseline(problem, baseline), call)
+            values = problem.values(structure, Family.UNIFORM, np.random.default_rng(1))
+            for key, array in values.items():
+                call.inputs[key][...] = array
+            compute()
+            for output, expected in problem.oracle(structure, values).items():
+                checks = check_output(
+                    output,
+                    call.outputs[output],
+                    expected,
+                    problem.precision,
+                    Family.UNIFORM,
+                    poison=None,
+                )
+                assert first_failure(checks) is None, (workload.name, output)
 
 
 ON_SEALED_INPUTS = """
