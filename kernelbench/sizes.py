@@ -6,13 +6,13 @@ A kernel that is wrong for some sizes is wrong for a remainder (a tail of N % 8 
 turn through all scales while the others stay short. Of some eight shapes two are short in every
 axis and very short in none, and 64 of those have every remainder modulo 64 of every axis, each
 where nothing hides it; one is beyond 128 in every axis, as blocked paths demand. A few are broad,
-with hundreds of rows and of columns; some have a power of two along every axis, and some are 1
-along one axis and long along another. Lengths beside a leading one take remainders in an order in
-which any eight that follow each other differ modulo 8; long lengths take each remainder modulo 8,
-since vectorised paths have tails of their own. Edges of tiles come in an order of their own for
-each axis, none twice before all were tried. Of several lengths that would do, one is taken that has
-remainders modulo odd numbers which were seen least: no tile has these, a list of sizes has. What is
-fixed is the range; every number is drawn.
+with hundreds of rows and of columns; some have a power of two along every axis or a length that
+layers have, as 768, and some are 1 along one axis and long along another. Lengths beside a leading
+one take remainders in an order in which any eight that follow each other differ modulo 8; long
+lengths take each remainder modulo 8, since vectorised paths have tails of their own. Edges of tiles
+come in an order of their own for each axis, none twice before all were tried. Of several lengths
+that would do, one is taken that has remainders modulo odd numbers which were seen least: no tile
+has these, a list of sizes has. What is fixed is the range; every number is drawn.
 
 A campaign's evaluations share one memory of what was tried (`Tried`): each goes on where the one
 before it ended, so that what was tried is tried last.
@@ -114,14 +114,25 @@ ROUND = (
 """The scales in the order in which one axis after the other leads through them. A quarter is beyond
 32,767, so that each of four axes is so with every remainder modulo 8 within eight rounds."""
 
-SHORT_ONES = 8
-"""After each ROUND so many shapes that are short in every axis."""
-MIDDLING_ONES = 4
-"""Among those so many shapes that are middling in every axis."""
-BROAD_ONES = 1
-"""Behind those so many shapes that are broad."""
-WHOLE_ONES, THIN_ONES = 3, 2
-"""And so many of which every axis is a power of two, and whose one axis is 1 beside a long one."""
+
+
+class Kind(Enum):
+    """Of a shape in which no axis leads."""
+
+    SHORT = "short in every axis, and very short in none"
+    MIDDLING = "middling in every axis"
+    BROAD = "two long axes"
+    WHOLE = "a power of two along every axis"
+    USUAL = "a length that layers have along every axis"
+    THIN = "one axis is 1 beside a long one"
+
+
+_BEGINNING = "SHORT USUAL MIDDLING WHOLE SHORT THIN SHORT WHOLE MIDDLING USUAL SHORT BROAD"
+_REST = "SHORT USUAL MIDDLING WHOLE SHORT THIN SHORT WHOLE MIDDLING USUAL SHORT"
+OTHERS = tuple(Kind[name] for name in f"{_BEGINNING} {_REST}".split())
+"""What follows a ROUND. A plan of few shapes ends within it, and has seen each kind."""
+ALL_OF_A_ROUND = len(ROUND) + len(OTHERS)
+"""Shapes before an axis leads again."""
 
 BULK = (1 << 20, 3 << 19)
 """Elements of two axes that are long at once: four to six MiB of float32."""
@@ -226,15 +237,16 @@ def _draw_others(
     odd: Odd,
 ) -> Iterator[dict[str, int]]:
     """What follows a ROUND: shapes in which no axis leads."""
-    for number in range(SHORT_ONES + MIDDLING_ONES):
-        is_turn = number * MIDDLING_ONES % (SHORT_ONES + MIDDLING_ONES) < MIDDLING_ONES
-        yield (tried.next_middling if is_turn else tried.next_short)(most, rng, odd)
-    for _ in range(BROAD_ONES):
-        yield tried.next_broad(most, rng, odd)
-    for _ in range(WHOLE_ONES):
-        yield tried.next_whole(most, odd, steps)
-    for _ in range(THIN_ONES):
-        yield tried.next_thin(most, rng, odd)
+    draw: dict[Kind, Callable[[], dict[str, int]]] = {
+        Kind.SHORT: lambda: tried.next_short(most, rng, odd),
+        Kind.MIDDLING: lambda: tried.next_middling(most, rng, odd),
+        Kind.BROAD: lambda: tried.next_broad(most, rng, odd),
+        Kind.WHOLE: lambda: tried.next_whole(most, odd, steps),
+        Kind.USUAL: lambda: tried.next_usual(most, odd, steps),
+        Kind.THIN: lambda: tried.next_thin(most, rng, odd),
+    }
+    for kind in OTHERS:
+        yield draw[kind]()
 
 
 def _draw_leading(

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What sizes of a problem were tried so far, and what comes next where no axis leads the others.
 
-Shapes that are short in every axis, middling in every axis, broad, whole or thin, and the edges of
-tiles, each in an order that one seed draws: whoever goes on where another ended tries last what was
-tried.
+Shapes that are short in every axis, middling in every axis, broad, whole, usual or thin, and the
+edges of tiles, each in an order that one seed draws: whoever goes on where another ended tries last
+what was tried.
 """
 
 from __future__ import annotations
@@ -35,9 +35,20 @@ of so many is square."""
 BESIDE = (8, 24)
 """Of a third axis: a product's truth takes as many steps as it has, and fewer hide by their zeros
 what is left out."""
-WHOLE = tuple(range(4, 17))
+WHOLE = (range(8, 14), (*range(4, 8), *range(14, 17)))
 """Of a whole shape every axis is two to one of these, or shorter: kernels have a path for whole
-tiles alone, and paths that are built for one such length."""
+tiles alone, and paths that are built for one such length. The first ones come first: no other shape
+has them by chance."""
+USUAL = (
+    (192, 384, 640, 768, 1000, 1536, 3072, 5120),
+    (200, 224, 320, 500, 896, 1280, 2560, 10_000),
+)
+"""Of a usual shape every axis has a length that layers and data sets have, and that is no power of
+two: kernels are built for one such length, too. The first ones come first."""
+USUAL_BESIDE = (24, 40, 48, 80, 96, 100, 112, 160)
+"""And that the others have beside a long one."""
+LEAST_KEPT = 4
+"""Two to this is left to each axis beside the first ones."""
 THIN_LOGS = (7.0, 13.9)
 """Of a thin shape one axis is 1 and another two to a power between these: a single row that is
 shared out among threads, and a product with a vector, have paths of their own."""
@@ -77,24 +88,26 @@ class Tried:
 
     def __init__(self, seed: int | None = None) -> None:
         self.seed = secrets.randbits(64) if seed is None else seed
-        self._turns = self._short = self._middling = self._broad = self._whole = self._thin = 0
+        self._turns = self._short = self._middling = self._broad = 0
+        self._whole = self._usual = self._thin = 0
         self._edges: Counter[str] = Counter()
 
     @property
     def text(self) -> str:
         """All of it."""
         edges = ",".join(f"{axis}={count}" for axis, count in sorted(self._edges.items()))
-        counts = (self._turns, self._short, self._middling, self._broad, self._whole, self._thin)
-        return " ".join((f"{self.seed:016x}", *map(str, counts), edges))
+        counts = (self._turns, self._short, self._middling, self._broad)
+        of_lengths = (self._whole, self._usual, self._thin)
+        return " ".join((f"{self.seed:016x}", *map(str, (*counts, *of_lengths)), edges))
 
     @classmethod
     def from_text(cls, text: str) -> Tried:
         """As it was told. ValueError where it is nothing that `text` writes."""
         seed, *counts, edges = text.split(" ")
         found = cls(int(seed, 16))
-        turns, short, middling, broad, whole, thin = map(int, counts)
+        turns, short, middling, broad, whole, usual, thin = map(int, counts)
         found._turns, found._short, found._middling = turns, short, middling
-        found._broad, found._whole, found._thin = broad, whole, thin
+        found._broad, found._whole, found._usual, found._thin = broad, whole, usual, thin
         for axis, _, count in (each.rpartition("=") for each in edges.split(",") if each):
             found._edges[axis] = int(count)
         return found
@@ -196,21 +209,40 @@ class Tried:
             odd: what was seen; it is told of these.
             steps: the most of all axes together; None: they are never multiplied.
         """
-        axes = list(most)
-        turn, first = divmod(self._whole + self.seed % len(axes), len(axes))
+        axes, sizes = list(most), dict[str, int]()
+        turn, first = self._whole // len(axes), (self._whole + self.seed) % len(axes)
         self._whole += 1
-        sizes: dict[str, int] = {}
         for place in range(len(axes)):
             axis = axes[(first + place) % len(axes)]
-            powers = self._make_rng(axis, 1 << 33).permutation(WHOLE)
-            left = (steps or 1 << 62) // math.prod(sizes.values())
-            if place:
-                # The axes that are still to come have as many steps as one of WHOLE, if they can.
-                kept = left >> WHOLE[0] * (len(axes) - 1 - place)
-                left = max(kept, min(left, 1 << WHOLE[0]))
-            room = min(most[axis], left, *(MOST_OF_TWO // other for other in sizes.values()))
-            power = min(int(powers[(turn + 4 * place) % len(WHOLE)]), room.bit_length() - 1)
+            powers = self._order(axis, 1 << 33, WHOLE)
+            room = _find_room(sizes, most[axis], len(axes) - 1 - place, steps)
+            power = min(powers[(turn + 4 * place) % len(powers)], room.bit_length() - 1)
             sizes[axis] = 1 << power
+            odd.see(axis, sizes[axis])
+        return {axis: sizes[axis] for axis in axes}
+
+    def next_usual(
+        self, most: Mapping[str, int], odd: Odd, steps: int | None = None
+    ) -> dict[str, int]:
+        """Lengths that are usual. One axis after the other has each of USUAL before any comes
+        again; the others have the first one of an order of theirs that there is room for.
+
+        Args:
+            most: of each axis.
+            odd: what was seen; it is told of these.
+            steps: the most of all axes together; None: they are never multiplied.
+        """
+        axes, sizes = list(most), dict[str, int]()
+        turn, first = self._usual // len(axes), (self._usual + self.seed) % len(axes)
+        self._usual += 1
+        for place in range(len(axes)):
+            axis = axes[(first + place) % len(axes)]
+            tiers = ((*USUAL_BESIDE, *USUAL[0], *USUAL[1]),) if place else USUAL
+            order = self._order(axis, (1 << 34) + bool(place), tiers)
+            start = (turn + place) % len(order)
+            room = _find_room(sizes, most[axis], len(axes) - 1 - place, steps)
+            turned = [*order[start:], *order[:start]]
+            sizes[axis] = next((length for length in turned if length <= room), room)
             odd.see(axis, sizes[axis])
         return {axis: sizes[axis] for axis in axes}
 
@@ -245,5 +277,25 @@ class Tried:
         stride, start = self._make_rng(axis, 1 << 32).integers(RESIDUES, size=2)
         return int(number * (2 * stride + 1) + start) % RESIDUES
 
+    def _order(self, axis: str, number: int, tiers: Sequence[Sequence[int]]) -> list[int]:
+        """The members of each tier in an order of their own, one tier after the other."""
+        rng = self._make_rng(axis, number)
+        return [int(one) for tier in tiers for one in rng.permutation(np.array(tier))]
+
     def _make_rng(self, axis: str, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number, *axis.encode()])
+
+
+def _find_room(sizes: Mapping[str, int], most: int, left: int, steps: int | None) -> int:
+    """How long one axis more may be beside these.
+
+    Args:
+        most: of it alone.
+        left: axes that are still to come: each has as many steps as one of 16, if it can.
+        steps: of all axes together.
+    """
+    room = (steps or 1 << 62) // math.prod(sizes.values())
+    if sizes:
+        kept = room >> LEAST_KEPT * left
+        room = max(kept, min(room, 1 << LEAST_KEPT))
+    return max(1, min(most, room, *(MOST_OF_TWO // other for other in sizes.values())))

@@ -36,12 +36,14 @@ from kernelwright.kernelbench.tried import (
     MOST_MIDDLING,
     MOST_OF_TWO,
     RESIDUES,
+    USUAL,
+    USUAL_BESIDE,
     WHOLE,
     Odd,
     Tried,
 )
 
-SHAPES = 272
+SHAPES = 312
 EDGES = tuple(itertools.product(POWERS, OFFSETS))
 AXES = [("N",), ("M", "N"), ("M", "N", "K")]
 
@@ -117,13 +119,56 @@ def test_each_pair_of_axes_is_broad_in_turn_and_square_now_and_then(names: tuple
 def test_some_are_powers_of_two_along_every_axis(names: tuple[str, ...], seed: int) -> None:
     tried, odd, most = Tried(seed), Odd(), dict.fromkeys(names, BEYOND_16_BITS)
     steps = MOST_OF_ALL if len(names) < 4 else None
-    shapes = [tried.next_whole(most, odd, steps) for _ in range(len(WHOLE) * len(names))]
+    powers = [*WHOLE[0], *WHOLE[1]]
+    shapes = [tried.next_whole(most, odd, steps) for _ in range(len(powers) * len(names))]
     assert not any(length & (length - 1) for shape in shapes for length in shape.values())
     for name in names:
-        assert {shape[name] for shape in shapes} >= {1 << power for power in WHOLE}
+        assert {shape[name] for shape in shapes} >= {1 << power for power in powers}
+        first = {shape[name] for shape in shapes[: len(WHOLE[0]) * len(names)]}
+        assert first >= {1 << power for power in WHOLE[0]}
     vectors = [shape for shape in shapes if min(shape.values()) >= 16]
     assert len(vectors) >= len(shapes) // 3
     assert sum(len(set(shape.values())) > 1 for shape in vectors) >= len(vectors) * 0.8
+
+
+@pytest.mark.parametrize("names", [*AXES, ("M", "N", "K", "H")])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_axis_has_the_lengths_that_layers_have(names: tuple[str, ...], seed: int) -> None:
+    ranges, own = dict.fromkeys(names, Range()), dict.fromkeys(names, 300)
+    steps = MOST_OF_ALL if len(names) < 4 else None
+    sizes = draw_sizes(ranges, own, np.random.default_rng(seed), steps)
+    shapes = list(itertools.islice(sizes, SHAPES))
+    for name in names:
+        lengths = {shape[name] for shape in shapes}
+        # Four times eight shapes: of four axes each leads in eight, of two in all of sixteen.
+        assert lengths >= set(USUAL[0])
+        assert len(names) > 2 or lengths >= set(USUAL[1])
+        assert len(names) < 2 or len(lengths & set(USUAL_BESIDE)) >= len(USUAL_BESIDE) - 3
+    if len(names) > 1:
+        usual = {*itertools.chain(*USUAL), *USUAL_BESIDE}
+        assert sum(usual.issuperset(shape.values()) for shape in shapes) >= 24
+
+
+@pytest.mark.parametrize("names", AXES[1:])
+def test_a_plan_of_few_shapes_has_each_kind(names: tuple[str, ...]) -> None:
+    few = drawn(names, 1, 28)
+    leading, others = few[:16], few[16:]
+    assert max(leading[0].values()) >= BEYOND_16_BITS
+    usual = {*itertools.chain(*USUAL), *USUAL_BESIDE}
+    assert sum(usual.issuperset(shape.values()) for shape in others) == 2
+    assert sum(not any(n & (n - 1) for n in shape.values()) for shape in others) >= 2
+    assert any(is_broad(shape) for shape in others)
+    assert any(min(shape.values()) == 1 for shape in others)
+    ranges = dict.fromkeys(names, Range())
+    assert sum(is_telling(ranges, shape) for shape in others) >= 4
+    assert sum(is_middling(ranges, shape) for shape in others) >= 2
+
+
+def test_a_usual_length_is_no_longer_than_its_axis() -> None:
+    tried, odd = Tried(1), Odd()
+    shapes = [tried.next_usual({"M": 70_000, "H": 16}, odd) for _ in range(32)]
+    assert max(shape["H"] for shape in shapes) == 16
+    assert {shape["M"] for shape in shapes} >= set(USUAL[0])
 
 
 @pytest.mark.parametrize("names", AXES[1:])
@@ -145,7 +190,7 @@ def test_a_short_axis_has_edges_that_it_can_have(most: int) -> None:
     sizes = draw_sizes({"M": Range(most=most)}, {"M": 300}, np.random.default_rng(1))
     lengths = [shape["M"] for shape in itertools.islice(sizes, SHAPES)]
     assert max(lengths) <= most
-    # Six of each 34 shapes are at an edge, and the end of the axis is none.
+    # Six of each 39 shapes are at an edge, and the end of the axis is none.
     assert lengths.count(most) <= SHAPES // 20
     behind = [length for length in lengths if length > 127 and (length + 1) % 128 <= 1 + LAST_PIECE]
     assert len(behind) >= SHAPES // 7

@@ -18,19 +18,21 @@ import numpy as np
 
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
 from ...kernelbench.rows import Rows, is_parted, take_rows
-from ...kernelbench.tried import RESIDUES, Tried
+from ...kernelbench.sizes import ALL_OF_A_ROUND
+from ...kernelbench.tried import RESIDUES, USUAL, Tried
 from ...traces.records import Depth
 from .asked_sizes import AskedSizes
 
 LEAST_TRIALS = 30
 """Of a VERIFIED verdict (verification.md §3.5)."""
-SHAPES = {Depth.SCREEN: 16, Depth.FULL: 272, Depth.CONFIRM: 272, Depth.RECORD: 544}
+ROUNDS = {Depth.FULL: 8, Depth.CONFIRM: 8, Depth.RECORD: 16}
+SHAPES = {Depth.SCREEN: 16, **{depth: ALL_OF_A_ROUND * count for depth, count in ROUNDS.items()}}
 """Hidden shapes: a screening sees each scale once, a verification every remainder modulo 64
 of each axis twice or more, and modulo 8 of long ones. Most take four milliseconds."""
 OFTEN = 3
 """So many shapes that bring a remainder are on sharp values for each that is on any: there is what
 those hide and others show."""
-FEW_BUILT = {Depth.SCREEN: 2, Depth.FULL: 24, Depth.CONFIRM: 24, Depth.RECORD: 240}
+FEW_BUILT = {Depth.SCREEN: 2, Depth.FULL: 28, Depth.CONFIRM: 28, Depth.RECORD: 280}
 """Where shapes are dear: a GPU's kernels may be built for each, an emulation takes its time."""
 BULK_SHAPES = {Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 12}
 """Hidden shapes in which two axes are long at once."""
@@ -54,6 +56,8 @@ FAR = 1 << 12
 BANDS = ((FAR, LONG, 2), (LONG, 1 << 62, 1))
 """Lengths of an axis along which values that are not finite are tried, and on how many shapes: of
 the first some have a dozen rows beside it, of the second one to three."""
+KNOWN = frozenset(itertools.chain(*USUAL))
+"""Lengths that a kernel may be built for; a plan may have each of them once along an axis."""
 ENTRIES = "nnz"
 """The axis that no one draws: it follows from a pattern."""
 ROWS = "M"
@@ -207,7 +211,7 @@ class _Seen:
     and each axis has had one family of those as often as another, but for the probe, of which
     little is not zero: half as often. Of the shapes that are long in their entries alone, which are
     many, some are on any. What lies FAR along an axis, at the edge of a tile mostly, is never on a
-    probe, nor on any. A remainder has been tried once a shape that is short in all axes, and very
+    probe, nor on any; nor is a usual length, which few shapes have. A remainder has been tried once a shape that is short in all axes, and very
     short in none, had it on such values. Every other of the middling ones is on them. Of the others
     most are on them that bring a remainder which was not tried yet.
     """
@@ -216,7 +220,7 @@ class _Seen:
         self._long: Counter[tuple[str, Family]] = Counter()
         self._entries = 0
         self._remainders: set[tuple[str, int]] = set()
-        self._middling = self._far = 0
+        self._middling = self._far = self._usual = 0
         self._turns = {True: 0, False: 0}
 
     def choose_sharp(self, structure: Structure, sharp: list[Family]) -> Family | None:
@@ -237,6 +241,9 @@ class _Seen:
         if showing and max(drawn.values()) >= FAR:
             self._far += 1
             return showing[self._far % len(showing)]
+        if showing and KNOWN.intersection(drawn.values()):
+            self._usual += 1
+            return showing[self._usual % len(showing)]
         if structure.is_middling:
             self._middling += 1
             turn, is_any = divmod(self._middling, 2)
