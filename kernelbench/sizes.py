@@ -115,7 +115,6 @@ ROUND = (
 32,767, so that each of four axes is so with every remainder modulo 8 within eight rounds."""
 
 
-
 class Kind(Enum):
     """Of a shape in which no axis leads."""
 

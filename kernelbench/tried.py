@@ -12,7 +12,7 @@ import itertools
 import math
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -209,17 +209,13 @@ class Tried:
             odd: what was seen; it is told of these.
             steps: the most of all axes together; None: they are never multiplied.
         """
-        axes, sizes = list(most), dict[str, int]()
-        turn, first = self._whole // len(axes), (self._whole + self.seed) % len(axes)
         self._whole += 1
-        for place in range(len(axes)):
-            axis = axes[(first + place) % len(axes)]
+
+        def choose(axis: str, turn: int, place: int, room: int) -> int:
             powers = self._order(axis, 1 << 33, WHOLE)
-            room = _find_room(sizes, most[axis], len(axes) - 1 - place, steps)
-            power = min(powers[(turn + 4 * place) % len(powers)], room.bit_length() - 1)
-            sizes[axis] = 1 << power
-            odd.see(axis, sizes[axis])
-        return {axis: sizes[axis] for axis in axes}
+            return 1 << min(powers[(turn + 4 * place) % len(powers)], room.bit_length() - 1)
+
+        return self._lead_in_turn(self._whole - 1, most, odd, steps, choose)
 
     def next_usual(
         self, most: Mapping[str, int], odd: Odd, steps: int | None = None
@@ -232,17 +228,37 @@ class Tried:
             odd: what was seen; it is told of these.
             steps: the most of all axes together; None: they are never multiplied.
         """
-        axes, sizes = list(most), dict[str, int]()
-        turn, first = self._usual // len(axes), (self._usual + self.seed) % len(axes)
         self._usual += 1
-        for place in range(len(axes)):
-            axis = axes[(first + place) % len(axes)]
+
+        def choose(axis: str, turn: int, place: int, room: int) -> int:
             tiers = ((*USUAL_BESIDE, *USUAL[0], *USUAL[1]),) if place else USUAL
             order = self._order(axis, (1 << 34) + bool(place), tiers)
             start = (turn + place) % len(order)
-            room = _find_room(sizes, most[axis], len(axes) - 1 - place, steps)
             turned = [*order[start:], *order[:start]]
-            sizes[axis] = next((length for length in turned if length <= room), room)
+            return next((length for length in turned if length <= room), room)
+
+        return self._lead_in_turn(self._usual - 1, most, odd, steps, choose)
+
+    def _lead_in_turn(
+        self,
+        number: int,
+        most: Mapping[str, int],
+        odd: Odd,
+        steps: int | None,
+        choose: Callable[[str, int, int, int], int],
+    ) -> dict[str, int]:
+        """The axes' lengths, of the one whose turn it is first.
+
+        Args:
+            number: of shapes of this kind before it.
+            choose: a length of an axis in its so manieth turn, by its place and its room.
+        """
+        axes, sizes = list(most), dict[str, int]()
+        turn, first = number // len(axes), (number + self.seed) % len(axes)
+        for place in range(len(axes)):
+            axis = axes[(first + place) % len(axes)]
+            room = _find_room(sizes, most[axis], len(axes) - 1 - place, steps)
+            sizes[axis] = choose(axis, turn, place, room)
             odd.see(axis, sizes[axis])
         return {axis: sizes[axis] for axis in axes}
 

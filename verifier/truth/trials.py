@@ -207,13 +207,14 @@ def _on_others(stage: Stage, sharp: list[Family], rng: np.random.Generator) -> I
 class _Seen:
     """What shapes were tried on values that hide nothing.
 
-    What is wrong on long axes only has few calls to be seen in: none is on values that hide it,
-    and each axis has had one family of those as often as another, but for the probe, of which
-    little is not zero: half as often. Of the shapes that are long in their entries alone, which are
-    many, some are on any. What lies FAR along an axis, at the edge of a tile mostly, is never on a
-    probe, nor on any; nor is a usual length, which few shapes have. A remainder has been tried once a shape that is short in all axes, and very
-    short in none, had it on such values. Every other of the middling ones is on them. Of the others
-    most are on them that bring a remainder which was not tried yet.
+    What is wrong on long axes only has few calls to be seen in: none is on values that hide it, and
+    each axis has had one family of those as often as another, but for the probe, of which little is
+    not zero: half as often. Of the shapes that are long in their entries alone, which are many,
+    some are on any. What lies FAR along an axis, at the edge of a tile mostly, is never on a probe,
+    nor on any; nor is a usual length, which few shapes have. A remainder has been tried once a
+    shape that is short in all axes, and very short in none, had it on such values. Every other of
+    the middling ones is on them. Of the others most are on them that bring a remainder which was
+    not tried yet.
     """
 
     def __init__(self) -> None:
