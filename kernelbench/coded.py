@@ -60,6 +60,12 @@ class Codec:
         """Codes of one byte."""
         return 8 // self.numbers.bits
 
+    @property
+    def largest(self) -> float:
+        """The largest number that it has."""
+        known = self.numbers
+        return known.largest if isinstance(known, DType) else float(known.highest)
+
     def decode(self, array: np.ndarray) -> np.ndarray:
         """The numbers of an array of bytes (..., n), in float32 (..., in_byte * n): exact."""
         found: np.ndarray = _table(self.name)[array]
@@ -88,6 +94,10 @@ class Codec:
         # As `pack` has it, in a twentieth of the time.
         low, high = codes[..., ::2].view(np.uint8) & 15, codes[..., 1::2].view(np.uint8) << 4
         return low | high
+
+    def round(self, numbers: np.ndarray) -> np.ndarray:
+        """What is left of numbers that are encoded, float32."""
+        return self.decode(self.encode(numbers))
 
 
 CODECS = {

@@ -34,7 +34,6 @@ from .precision import ASKED, STRICT_FP32
 from .problem import PLAIN, WHOLE, Family, Tensor, Workload
 from .sizes import ALONG_Y, POWER_OF_2, Range
 from .sparse import INDICES, INDPTR
-from .sparse_calls import NEEDS, is_product
 from .standins import STAND_INS, read_law
 from .terms import names_in
 
@@ -48,6 +47,8 @@ REQUIRED = (Family.NORMAL, Family.UNIFORM)
 SENTENCES = {
     "{running sum}": "One float32 running sum of more than some 250 terms of one size and sign can "
     "miss it: add sums of blocks, or keep several.",
+    "{zero points}": "a sum of codes times x less zero times the sum of x will do. Decoded weights "
+    "that are rounded to float16 miss it.",
     "{softmax law}": "With d = max - x + |x| of a logit x and D the mean of d weighted by r the "
     "limit is 4 u r (2 sqrt(n) + d + D + 8): enough for an exponential that is a few units in the "
     "last place off, and for one to the base 2 of x log2(e). Answers below 2^-124 may be flushed "
@@ -104,7 +105,7 @@ class Declaration(BaseModel):
     """What arithmetic is allowed where the types do not say: one of precision.ASKED; or `int8`, of
     a problem that was written for float32: its oracle is given floats."""
     accuracy: str = ""
-    """As in problem.Problem; `{running sum}` and `{softmax law}` stand for SENTENCES."""
+    """As in problem.Problem; `{running sum}` and the like stand for SENTENCES."""
     is_row_wise: bool = False
     """Whether no row along the axis M says anything of another (kernelbench/rows.py)."""
     baselines: str = ""
@@ -178,8 +179,10 @@ class Declaration(BaseModel):
             )
         if self.baselines and self.baselines not in SHARED:
             raise ValueError(f"baselines is '{self.baselines}', which is none of {list(SHARED)}")
-        if self.baselines and not is_product(self.input_tensors, self.output_tensors):
-            raise ValueError(f"'{self.baselines}' as baselines needs {NEEDS}")
+        if self.baselines:
+            kind = SHARED[self.baselines]
+            if not kind.fits(self.input_tensors, self.output_tensors, self.lengths):
+                raise ValueError(f"'{self.baselines}' as baselines needs {kind.NEEDS}")
         if strange := [name for name in self.constants if name not in self.inputs]:
             raise ValueError(
                 f"constants names '{strange[0]}', which is no input: {', '.join(self.inputs)}"

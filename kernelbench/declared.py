@@ -134,7 +134,8 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
             for tensor in drawn
         }
 
-    @np.errstate(invalid="ignore")
+    # What is no number, or too large for one, is an answer.
+    @np.errstate(all="ignore")
     def compute(structure: Structure, arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
         pattern = {each: structure.arrays[each] for each in index}
         numbers = decode_all(arrays, declared.codes)
@@ -210,7 +211,7 @@ def _make_oracle(
 
 def _baselines(declared: Declaration, functions: Functions) -> tuple[Baseline, ...]:
     """The file's own functions go before those that it shares."""
-    shared = SHARED[declared.baselines] if declared.baselines else {}
+    shared = vars(SHARED[declared.baselines]) if declared.baselines else {}
     found = baselines_of({**shared, **functions}, declared.writes_inputs)
     types = {t.dtype for t in (*declared.input_tensors, *declared.output_tensors)}
     if types <= {FLOAT32.name, INT32.name}:

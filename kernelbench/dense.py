@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the dense problems share: structures that are axis values only, hidden variations, blocks of
-rows for an oracle."""
+"""What the dense problems share: structures that are axis values only, hidden variations, rows that
+are drawn, and blocks of rows and products for an oracle."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 
 from ..errors import UsageError
-from .families import LONG
+from .families import LONG, PROBE_NONZEROS, draw, probe_rows, thin_columns
 from .problem import Axes, Expected, Family, Pair, Structure, Variations, Workload
 from .sizes import Range, draw_bulk, draw_sizes, is_middling, is_telling
 from .tried import Tried
@@ -17,12 +17,18 @@ from .tried import Tried
 BLOCK_ELEMENTS = 1 << 15
 """Of a block of an oracle: its float64 temporaries fit in a second-level cache."""
 
+ROUNDINGS = 16.0
+"""Of each element, for what an honest kernel takes for a few functions and products; as terms."""
+
 USUAL_SIZES = {
+    "1024x4096": "1024 tokens, 4096 wide",
+    "8192x768": "many short rows",
     "4096x1024": "attention scores of 4096 queries over 1024 keys",
     "512x16384": "long rows, as over a vocabulary",
     "4099x33": "short rows with an odd tail",
     "3x16381": "fewer rows than most machines have cores",
     "3x16383": "fewer rows than most machines have cores",
+    "1x100003": "one row of prime length",
 }
 """Sizes M x N that several problems on rows are timed at, and why: a workload that is named by its
 sizes alone has this note."""
@@ -66,19 +72,39 @@ def sum_products(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     return sums
 
 
+def multiply(left: np.ndarray, right: np.ndarray) -> Pair:
+    """The product of two matrices, float64, and that of the magnitudes, summed in float32, whose
+    rounding is harmless in a scale."""
+    value = left.astype(np.float64) @ right.astype(np.float64)
+    return value, (np.abs(left) @ np.abs(right)).astype(np.float64)
+
+
+def draw_rows(
+    family: Family,
+    shape: tuple[int, int],
+    rng: np.random.Generator,
+    nonzeros: int = PROBE_NONZEROS,
+) -> np.ndarray:
+    """Rows that are summed: of PROBE with few non-zeros each, of CONSTANT with a value of each."""
+    if family is Family.PROBE:
+        return probe_rows(shape, rng, nonzeros)
+    return draw(family, shape, rng, varies=0)
+
+
 def gains(count: int, rng: np.random.Generator) -> np.ndarray:
     """Signed gains away from zero, float32."""
     drawn = rng.random(count, dtype=np.float32) + np.float32(0.5)
     return np.where(rng.random(count) < 0.25, -drawn, drawn)
 
 
-def mirror_columns(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
-    """Gives, of thinned LONG rows, half of the columns that are left the opposite of the other
-    half: the mean is 0.
+def thin_mirrored(family: Family, array: np.ndarray, rng: np.random.Generator) -> None:
+    """Thins the columns of LONG rows and gives half of those that are left the opposite of the
+    other half: the mean is 0.
 
     The squares of all that are 0 would else be thousands of equal terms that round alike, and a
     plain float32 sum of them drifts beyond any law of square roots.
     """
+    thin_columns(family, array, rng)
     if array.shape[1] <= LONG or family is Family.NORMAL:
         return
     left = rng.permutation(np.flatnonzero(array.any(0)))

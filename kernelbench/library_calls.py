@@ -12,17 +12,18 @@ is numpy's or scipy's), axes, `torch`, and `call`, which is all of it (problem.B
 sparse pattern also `structure`, `rows` (of every entry the number of its row), and `matrix` (the
 CSR matrix of the pattern and the input `values`: scipy's, or torch's). A `by_compile` that asks for
 one of `call`, `structure` and `rows` is not compiled itself: it gives a function, which writes, and
-the tensors for it.
+the tensors for it. Without a `by_torch` what is compiled is held as it stands, too: as torch eager.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from functools import wraps
+from functools import partial, wraps
+from types import ModuleType
 from typing import Any, NamedTuple
 
-from . import sparse_calls
+from . import reduced_calls, sampled_calls, softmax_calls, sparse_calls
 from .problem import Baseline, BaselineCall, Handle, Prepared, Structure
 from .sparse import INDPTR, VALUES, csr, row_numbers
 from .torch_calls import csr_view, dense_view
@@ -45,31 +46,43 @@ LIBRARIES = {
     "by_cupy": _Library("cupy", "cupy"),
 }
 """Function → what it is held as. Those that a file has are its baselines, in this order."""
-_COMPILED = "by_compile"
+_EAGER, _COMPILED = "by_torch", "by_compile"
 _WHOLE = {"call", "structure", "rows"}
 
 Function = Callable[..., Any]
 
-SHARED: dict[str, Mapping[str, Function]] = {"sparse product": vars(sparse_calls)}
-"""Functions that several problems have, by what their `baselines` say."""
+SHARED: dict[str, ModuleType] = {
+    "sparse product": sparse_calls,
+    "sparse reduction": reduced_calls,
+    "sampled product": sampled_calls,
+    "sparse softmax": softmax_calls,
+}
+"""Kinds of operators, by what a problem's `baselines` say: each module has such functions as a file
+has, `fits`, which tells whether a problem is of its kind, and NEEDS, the same in words."""
 
 
 def baselines_of(
     functions: Mapping[str, Function], writes_inputs: tuple[str, ...]
 ) -> tuple[Baseline, ...]:
     """The baselines among a file's functions."""
+    prepared = {
+        name: _prepare(functions[name], library)
+        for name, library in LIBRARIES.items()
+        if name in functions and name != _COMPILED
+    }
+    if _COMPILED in functions:
+        prepared[_COMPILED] = _prepare_writing(functions[_COMPILED], _compile)
+        prepared.setdefault(_EAGER, _prepare_writing(functions[_COMPILED], _leave_as_it_is))
     return tuple(
         Baseline(
             library.name,
-            _prepare_compiled(functions[name])
-            if name == _COMPILED
-            else _prepare(functions[name], library),
+            prepared[name],
             library.requires,
             is_prepared=library.is_prepared,
             writes_inputs=library.name in writes_inputs,
         )
         for name, library in LIBRARIES.items()
-        if name in functions
+        if name in prepared
     )
 
 
@@ -82,24 +95,33 @@ def _prepare(function: Function, library: _Library) -> Callable[[BaselineCall], 
     return prepare
 
 
-def _prepare_compiled(function: Function) -> Callable[[BaselineCall], Prepared]:
+def _prepare_writing(
+    function: Function, make: Callable[..., Prepared]
+) -> Callable[[BaselineCall], Prepared]:
+    """Of a `by_compile`, by what makes a call of a function, which writes, and of its tensors."""
     whole = _WHOLE & inspect.signature(function).parameters.keys()
 
     @wraps(function)
     def prepare(call: BaselineCall) -> Prepared:
-        from .compiled_calls import prepare_compiled
-
         given = _arguments_of(function, call, tensors=True)
         if whole - call.inputs.keys() - call.axes.keys():
             writing, tensors = function(**given)
-            return prepare_compiled(writing, *tensors)
+            return make(writing, *tensors)
         inputs = {name: given.pop(name) for name in list(given) if name in call.inputs}
         outputs = [dense_view(array) for array in call.outputs.values()]
-        return prepare_compiled(
-            _writing(function, tuple(inputs), given), *inputs.values(), *outputs
-        )
+        return make(_writing(function, tuple(inputs), given), *inputs.values(), *outputs)
 
     return prepare
+
+
+def _compile(writing: Function, *tensors: Any) -> Prepared:
+    from .compiled_calls import prepare_compiled
+
+    return prepare_compiled(writing, *tensors)
+
+
+def _leave_as_it_is(writing: Function, *tensors: Any) -> Prepared:
+    return _inferring(partial(writing, *tensors))
 
 
 def _writing(function: Function, names: tuple[str, ...], fixed: dict[str, Any]) -> Function:

@@ -26,6 +26,8 @@ Arrays = dict[str, np.ndarray]
 Axes = dict[str, int]
 Pair = tuple[np.ndarray, np.ndarray]
 """Two inputs, or what an answer is and its scale (Expected)."""
+Inputs = tuple[np.ndarray, ...]
+"""Several inputs, in their order."""
 
 
 class Family(StrEnum):

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What problems share that quantise to 4-bit floats: blocks far apart, and torch's way to codes."""
+"""What problems of quantised numbers share: blocks and scales far apart, and torch's way to codes
+and back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 import numpy as np
 
-from .problem import Family, Prepared
+from .coded import CODECS
+from .families import blemish, draw, full_mantissa
+from .problem import Family, Pair
 
 BOUNDS = (
     (0.25, False),
@@ -24,16 +27,62 @@ EMPTY_SHARE = 64
 """One block in so many is all zeros."""
 
 
-def vary_blocks(
-    family: Family, x: np.ndarray, size: int, octaves: int, rng: np.random.Generator
-) -> None:
-    """Makes blocks of a matrix smaller by powers of two each, and a few of them zeros, of either
-    sign. Those of NORMAL, from which timed calls are made, have no zeros."""
+STEPS = 8
+"""Scales of groups differ by powers of two up to this one."""
+SCALED = 6
+"""Scales of rows differ by powers of two between the negative of this and it."""
+
+
+def falling_powers(
+    first: int, end: int, shape: tuple[int, ...], rng: np.random.Generator
+) -> np.ndarray:
+    """Powers of two, float32: of exponents from -first down to, not including, -end."""
+    powers: np.ndarray = np.exp2(-rng.integers(first, end, shape).astype(np.float32))
+    return powers
+
+
+def draw_scales(family: Family, powers: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Scales between these powers of two and the next, a few of them NaN in NONFINITE; of EXACT the
+    powers themselves."""
+    scales = powers if family is Family.EXACT else powers * full_mantissa(powers.shape, rng)
+    blemish(family, scales, rng, (np.nan,))
+    return scales
+
+
+def draw_blocks(
+    family: Family, shape: tuple[int, int], size: int, octaves: int, rng: np.random.Generator
+) -> np.ndarray:
+    """A matrix whose blocks are smaller than others by powers of two, and a few of them zeros, of
+    either sign. Those of NORMAL, from which timed calls are made, have no zeros; DENORMAL is as
+    small as it is."""
+    x = draw(family, shape, rng, varies=0)
+    if family is Family.DENORMAL:
+        return x
     blocks = x.reshape(len(x), -1, size)
-    powers = np.exp2(-rng.integers(0, octaves, blocks.shape[:2]).astype(np.float32))
+    powers = falling_powers(0, octaves, blocks.shape[:2], rng)
     if family is not Family.NORMAL:
         powers[rng.random(powers.shape) < 1 / EMPTY_SHARE] = 0
     blocks *= powers[..., None]
+    return x
+
+
+def scale_rows(family: Family, rows: np.ndarray, codec: str, rng: np.random.Generator) -> Pair:
+    """Rows that reach a codec's largest number each, and what each is to be multiplied with, far
+    apart; of EXACT the rows as they are."""
+    scale = np.exp2(rng.integers(-SCALED, SCALED + 1, len(rows)).astype(np.float32))
+    if family is Family.EXACT:
+        return rows, scale
+    most = np.abs(rows).max(1)
+    held = np.where(most > 0, most / np.float32(CODECS[codec].largest), np.float32(1))
+    return rows / held[:, None], scale * held
+
+
+def split_blocks(x: np.ndarray, size: int) -> Pair:
+    """The blocks of each row in float32, (rows, blocks, size), and the largest magnitude of each:
+    NaN where it holds NaN or an infinity."""
+    blocks = x.astype(np.float32).reshape(len(x), -1, size)
+    largest = np.abs(blocks).max(2)
+    return blocks, np.where(np.isfinite(largest), largest, np.float32(np.nan))
 
 
 def pack_e2m1(torch: Any, steps: Any) -> Any:
@@ -77,21 +126,21 @@ def to_nvfp4(torch: Any, x: Any, tensor_scale: Any, M: int, G: int) -> tuple[Any
     return codes.to(torch.uint8).view(M, 8 * G), found.view(M, G)
 
 
-def decode_groups(codes: Any, zeros: Any, scales: Any) -> Any:
-    """Weights in groups (rows, groups, size), in float32, of codes of that shape."""
-    return (codes.float() - zeros.float().unsqueeze(-1)) * scales.float().unsqueeze(-1)
+def decode_groups(torch: Any, codes: Any, zeros: Any, scales: Any, size: int) -> Any:
+    """Weights in groups (rows, groups, size), in float32.
+
+    Args:
+        codes, zeros: of each weight and of each group, bytes; of 4 bits two in a byte, the first in
+            the low nibble.
+        scales: (rows, groups).
+    """
+    weights = _unpack(torch, codes, (*scales.shape, size)).float()
+    offsets = _unpack(torch, zeros, scales.shape).float()
+    return (weights - offsets.unsqueeze(-1)) * scales.float().unsqueeze(-1)
 
 
-def split_nibbles(torch: Any, packed: Any) -> Any:
-    """The codes of bytes (..., n), twice as many."""
-    return torch.stack((packed & 15, packed >> 4), -1).flatten(-2)
-
-
-def copy_both(quantise: Callable[[], tuple[Any, Any]], *outputs: Any) -> Prepared:
-    """What quantises into two outputs."""
-
-    def compute() -> None:
-        for output, found in zip(outputs, quantise(), strict=True):
-            output.copy_(found)
-
-    return compute
+def _unpack(torch: Any, codes: Any, shape: tuple[int, ...]) -> Any:
+    """The codes of bytes, which are as many or half as many."""
+    if codes.numel() < math.prod(shape):
+        codes = torch.stack((codes & 15, codes >> 4), -1)
+    return codes.view(shape)

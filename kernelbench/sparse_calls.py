@@ -7,12 +7,13 @@ has (library_calls.py); the dense factor and the product may have any names.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from . import cupy_calls, mkl_calls
-from .problem import BaselineCall, Handle, Prepared, Tensor
+from .problem import BaselineCall, Handle, Pair, Prepared, Tensor
 from .sparse import INDICES, INDPTR, VALUES
 from .torch_calls import csr_view, dense_view, is_placed
 
@@ -21,7 +22,9 @@ MATRIX = {INDPTR.name: INDPTR.shape, INDICES.name: INDICES.shape, VALUES: INDICE
 NEEDS = "inputs indptr, indices, values[nnz] and one more [K] or [K, N]; one output [M] or [M, N]"
 
 
-def is_product(inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> bool:
+def fits(
+    inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...], _lengths: Mapping[str, object]
+) -> bool:
     """Whether these are the tensors of such a product, as NEEDS says."""
     given = {tensor.name: tensor.shape for tensor in inputs}
     dense = [shape for name, shape in given.items() if name not in MATRIX]
@@ -36,7 +39,7 @@ def is_product(inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> bool:
 
 def by_torch(torch: Any, call: BaselineCall, matrix: Any) -> Prepared:
     """MKL's sparse product, or torch's own; of halves in float32, on the CPUs."""
-    dense, product = (dense_view(array) for array in _factor_and_product(call))
+    dense, product = map(dense_view, factor_and_product(call))
     if product.dtype.itemsize < torch.float32.itemsize and not is_placed():
         return _by_torch_in_float32(torch, call, dense, product)
     if dense.ndim == 1:
@@ -63,21 +66,22 @@ def _by_torch_in_float32(torch: Any, call: BaselineCall, dense: Any, product: An
 
 def by_scipy(call: BaselineCall, matrix: Any) -> Prepared:
     """scipy's, on one thread."""
-    dense, product = _factor_and_product(call)
+    dense, product = factor_and_product(call)
     return lambda: np.copyto(product, matrix @ dense)
 
 
 def by_mkl(call: BaselineCall) -> Handle:
     """MKL's inspector-executor."""
-    return mkl_calls.sparse_product(call, *_factor_and_product(call))
+    return mkl_calls.sparse_product(call, *factor_and_product(call))
 
 
 def by_cupy(call: BaselineCall) -> Prepared:
     """cuSPARSE."""
-    return cupy_calls.sparse_product(call, *_factor_and_product(call))
+    return cupy_calls.sparse_product(call, *factor_and_product(call))
 
 
-def _factor_and_product(call: BaselineCall) -> tuple[np.ndarray, np.ndarray]:
+def factor_and_product(call: BaselineCall) -> Pair:
+    """The dense factor, and where the product belongs."""
     (dense,) = (array for name, array in call.inputs.items() if name not in MATRIX)
     (product,) = call.outputs.values()
     return dense, product

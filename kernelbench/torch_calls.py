@@ -16,7 +16,8 @@ import numpy as np
 
 from ..errors import SandboxError
 from .dtypes import DTYPES
-from .problem import BaselineCall, Prepared
+from .problem import BaselineCall
+from .sparse import INDICES, INDPTR
 
 Placement = Callable[[Any], Any]
 """The tensor that stands for one over an array of a call; what it holds is kept in step."""
@@ -79,25 +80,11 @@ def csr_view(call: BaselineCall, *, columns: int, values: np.ndarray) -> Any:
     return matrix
 
 
-def views(call: BaselineCall) -> list[Any]:
-    """All inputs, then all outputs, as tensors."""
-    return [dense_view(array) for array in (*call.inputs.values(), *call.outputs.values())]
-
-
-def reduce_scattered(
-    torch: Any, rows: Any, columns: Any, values: Any, b: Any, c: Any, reduce: str
-) -> Prepared:
-    """A sparse product with a reduction by gathered rows, scattered: torch has none on GPUs."""
-    wide = rows.long()[:, None].expand(-1, b.shape[1])
-    reduced = place_for_sums(torch, c)
-
-    def compute() -> None:
-        terms = values[:, None].to(reduced.dtype) * torch.index_select(b, 0, columns)
-        reduced.zero_().scatter_reduce_(0, wide, terms, reduce, include_self=False)
-        if reduced is not c:
-            c.copy_(reduced)
-
-    return compute
+def views_beside_pattern(call: BaselineCall) -> list[Any]:
+    """All inputs but the index arrays of a sparse pattern, then all outputs, as tensors."""
+    index = (INDPTR.name, INDICES.name)
+    given = [array for name, array in call.inputs.items() if name not in index]
+    return [dense_view(array) for array in (*given, *call.outputs.values())]
 
 
 def demand_onednn(torch: Any, dtype: Any) -> None:
@@ -117,41 +104,3 @@ def demand_onednn(torch: Any, dtype: Any) -> None:
 def place_for_sums(torch: Any, answers: Any) -> Any:
     """Where sums of halves are kept: torch would add them up in halves. Float32 stays as it is."""
     return answers if answers.dtype == torch.float32 else torch.empty(answers.shape)
-
-
-def softmax_by_segments(torch: Any, indptr: Any, rows: Any, logits: Any, answers: Any) -> Prepared:
-    """A softmax over the entries of each row of a pattern: segments reduced, and gathered."""
-    offsets, wide = indptr.long(), place_for_sums(torch, answers)
-    gathered = torch.empty_like(wide)
-
-    def per_row(entries: Any, reduce: str) -> Any:
-        # unsafe: skips a check of the offsets that never change.
-        rowwise = torch.segment_reduce(entries, reduce, offsets=offsets, axis=0, unsafe=True)
-        return torch.index_select(rowwise, 0, rows, out=gathered)
-
-    def compute() -> None:
-        entries = logits.to(wide.dtype)
-        torch.sub(entries, per_row(entries, "max"), out=wide)
-        wide.exp_()
-        torch.div(wide, per_row(wide, "sum"), out=answers)
-
-    return compute
-
-
-def softmax_scattered(torch: Any, rows: Any, logits: Any, answers: Any, count: int) -> Any:
-    """The same for torch.compile, by scattering: the function and what it is called with.
-
-    Args:
-        count: of the rows.
-    """
-    rows = rows.long()
-    wide = rows[:, None].expand(logits.shape).contiguous()
-
-    def softmax(e: Any, rows: Any, wide: Any, a: Any) -> None:
-        e = e.float()
-        highest = e.new_full((count, e.shape[1]), -torch.inf).scatter_reduce(0, wide, e, "amax")
-        risen = torch.exp(e - highest[rows])
-        sums = e.new_zeros((count, e.shape[1])).scatter_add(0, wide, risen)
-        a.copy_(risen / sums[rows])
-
-    return softmax, (logits, rows, wide, answers)

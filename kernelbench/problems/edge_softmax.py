@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .. import sparse
 from ..exponentials import OFFSETS, add_noise, draw_overflowing, softmax_of
 from ..families import draw, sink
-from ..problem import Expected, Family, Prepared, Structure
-from ..torch_calls import softmax_by_segments, softmax_scattered
+from ..problem import Expected, Family, Structure
 
 PROBLEM = {
     "title": "Softmax over the entries of each row, per head (CSR)",
@@ -36,6 +33,7 @@ PROBLEM = {
             "hub-1": {"H": 1, "pattern": "hub 5000", "note": "one head"},
         },
     },
+    "baselines": "sparse softmax",
     "families": "denormal large nonfinite",
     "nrmse": 1.5e-4,
     "accuracy": "n = the entries of the row. {softmax law} A NaN makes its row of that head NaN; "
@@ -77,14 +75,3 @@ def oracle(structure: Structure, e: np.ndarray) -> Expected:
     distance = sparse.segment_maxima(structure, e)[rows] - e
     value, scale = softmax_of(distance, e, terms, total, lambda y, d: total(y * d))
     return Expected(value, scale, terms)
-
-
-# scipy has nothing for it.
-def by_torch(torch: Any, indptr: Any, rows: Any, e: Any, alpha: Any) -> Prepared:
-    """Segments reduced, and gathered."""
-    return softmax_by_segments(torch, indptr, rows, e, alpha)
-
-
-def by_compile(torch: Any, rows: Any, e: Any, alpha: Any, M: int) -> Any:
-    """Segments scattered, and gathered."""
-    return softmax_scattered(torch, rows, e, alpha, M)

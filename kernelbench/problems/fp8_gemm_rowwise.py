@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..coded import CODECS
+from ..dense import multiply
 from ..families import blemish, denormal_rows, draw_factors
-from ..problem import Expected, Family, Prepared
+from ..problem import Expected, Family, Inputs, Prepared
+from ..quantising import scale_rows
 
 PROBLEM = {
     "title": "FP8 matrix product with a scale for each row",
@@ -46,38 +48,25 @@ PROBLEM = {
     "accuracy": "n = K, s = scale_a scale_b times the sum over k of |A B|. {running sum} A NaN "
     "makes its row of C NaN. In DENORMAL some rows of A have denormal codes alone.",
 }
-LARGEST = np.float32(448.0)
-POWERS = 6
-"""Scales of rows differ by powers of two between the negative of this and it."""
 
 
-def values(
-    family: Family, rng: np.random.Generator, M: int, N: int, K: int
-) -> tuple[np.ndarray, ...]:
+def values(family: Family, rng: np.random.Generator, M: int, N: int, K: int) -> Inputs:
     """Factors whose rows are scaled to the largest code each; integers as they are in EXACT."""
     usual = Family.NORMAL if family is Family.DENORMAL else family
-    codes, scales = [], []
-    for rows in draw_factors(usual, (M, K), (N, K), rng, varies=(0, 0)):
-        scale = np.exp2(rng.integers(-POWERS, POWERS + 1, len(rows)).astype(np.float32))
-        if family is not Family.EXACT:
-            most = np.abs(rows).max(1)
-            held = np.where(most > 0, most / LARGEST, np.float32(1))
-            rows, scale = rows / held[:, None], scale * held
-        codes.append(rows)
-        scales.append(scale)
-    blemish(family, codes[0], rng, (np.nan,))
-    a, b = (CODECS["float8_e4m3fn"].encode(rows) for rows in codes)
+    drawn = draw_factors(usual, (M, K), (N, K), rng, varies=(0, 0))
+    (a, scale_a), (b, scale_b) = (scale_rows(family, x, "float8_e4m3fn", rng) for x in drawn)
+    blemish(family, a, rng, (np.nan,))
+    a, b = (CODECS["float8_e4m3fn"].encode(rows) for rows in (a, b))
     if family is Family.DENORMAL:
         few = denormal_rows(M, rng)
         a[few] = rng.integers(1, 8, a[few].shape, np.uint8) | (a[few] & 0x80)
-    return a, b, scales[0], scales[1]
+    return a, b, scale_a, scale_b
 
 
 def oracle(A: np.ndarray, B: np.ndarray, scale_a: np.ndarray, scale_b: np.ndarray) -> Expected:
-    """The product in float64; the scale is |A||B|, in float32 where its rounding is harmless."""
+    """The product in float64; the scale is |A||B|."""
     factors = np.outer(scale_a.astype(np.float64), scale_b.astype(np.float64))
-    value = A.astype(np.float64) @ B.astype(np.float64).T
-    size = (np.abs(A) @ np.abs(B).T).astype(np.float64)
+    value, size = multiply(A, B.T)
     return Expected(value * factors, size * factors, float(A.shape[1]))
 
 
@@ -87,12 +76,7 @@ def by_torch(torch: Any, A: Any, B: Any, scale_a: Any, scale_b: Any, C: Any) -> 
     if A.is_cuda and A.shape[1] % 16 == 0 and B.shape[0] % 16 == 0:
         scales = {"scale_a": scale_a[:, None], "scale_b": scale_b[None, :]}
         return lambda: C.copy_(torch._scaled_mm(a, b.t(), **scales, out_dtype=C.dtype))
-
-    def compute() -> None:
-        product = a.float() @ b.float().t()
-        C.copy_(product.mul_(scale_a[:, None]).mul_(scale_b))
-
-    return compute
+    return lambda: C.copy_((a.float() @ b.float().t()).mul_(scale_a[:, None]).mul_(scale_b))
 
 
 def by_compile(torch: Any, A: Any, B: Any, scale_a: Any, scale_b: Any) -> Any:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..coded import draw_codes
-from ..families import blemish, draw, full_mantissa, probe_rows
-from ..problem import Expected, Family, Prepared
-from ..quantising import decode_groups, split_nibbles
+from ..dense import draw_rows
+from ..problem import Expected, Family, Inputs, Prepared
+from ..quantising import STEPS, decode_groups, draw_scales, falling_powers
 
 PROBLEM = {
     "title": "Matrix-vector product with 4-bit weights (groups of 32, zero points)",
@@ -49,53 +49,36 @@ PROBLEM = {
         },
     },
     "families": "large nonfinite exact probe",
-    "accuracy": "n = 64 H, s = sum over k of (q + zero) |scale x|: a sum of q x less zero times "
-    "the sum of x will do. Decoded weights that are rounded to float16 miss it. {running sum}",
+    "accuracy": "n = 64 H, s = sum over k of (q + zero) |scale x|: {zero points} {running sum}",
 }
 GROUP = 32
-STEPS = 8
-"""Scales differ by powers of two up to this one."""
 
 
-def values(family: Family, rng: np.random.Generator, M: int, H: int) -> tuple[np.ndarray, ...]:
+def values(family: Family, rng: np.random.Generator, M: int, H: int) -> Inputs:
     """Every code as often as another; scales far apart, a few of them NaN in NONFINITE."""
-    is_probe, length = family is Family.PROBE, 64 * H
-    x = probe_rows((1, length), rng)[0] if is_probe else draw(family, (length,), rng)
-    q = draw_codes("uint4", family, (M, 32 * H), rng)
-    zeros = draw_codes("uint4", family, (M, H), rng)
-    scales = np.exp2(-rng.integers(4, 4 + STEPS, (M, 2 * H)).astype(np.float32))
+    x = draw_rows(family, (1, 64 * H), rng)[0]
+    q, zeros = (draw_codes("uint4", family, (M, count * H), rng) for count in (32, 1))
+    powers = falling_powers(4, 4 + STEPS, (M, 2 * H), rng)
     if family is Family.EXACT:
-        scales = np.exp2(-rng.integers(0, 4, (M, 2 * H)).astype(np.float32))
-    else:
-        scales *= full_mantissa((M, 2 * H), rng)
-    blemish(family, scales, rng, (np.nan,))
-    return x, q, scales, zeros
+        powers = falling_powers(0, 4, (M, 2 * H), rng)
+    return x, q, draw_scales(family, powers, rng), zeros
 
 
-def oracle(
-    x: np.ndarray, q: np.ndarray, scales: np.ndarray, zeros: np.ndarray, M: int, H: int
-) -> Expected:
+def oracle(x: np.ndarray, q: np.ndarray, scales: np.ndarray, zeros: np.ndarray) -> Expected:
     """Sums of groups, each times its scale, in float64."""
-    groups, codes = x.reshape(2 * H, GROUP).astype(np.float64), q.reshape(M, 2 * H, GROUP)
+    groups, codes = x.reshape(-1, GROUP).astype(np.float64), q.reshape(*scales.shape, GROUP)
     factors = scales.astype(np.float64)
     found = np.einsum("mgk,gk->mg", codes, groups) - zeros * groups.sum(1)
     sizes = np.einsum("mgk,gk->mg", codes + zeros[..., None], np.abs(x).reshape(groups.shape))
-    return Expected((found * factors).sum(1), (sizes * np.abs(factors)).sum(1), 64.0 * H)
+    return Expected((found * factors).sum(1), (sizes * np.abs(factors)).sum(1), float(len(x)))
 
 
-def by_torch(
-    torch: Any, x: Any, q: Any, scales: Any, zeros: Any, y: Any, M: int, H: int
-) -> Prepared:
+def by_torch(torch: Any, x: Any, q: Any, scales: Any, zeros: Any, y: Any) -> Prepared:
     """Weights in float32, and a product: what one writes first."""
-    return lambda: y.copy_(_decode(torch, q, scales, zeros, M, H).view(M, 64 * H) @ x.float())
+    return lambda: y.copy_(decode_groups(torch, q, zeros, scales, GROUP).flatten(1) @ x.float())
 
 
-def by_compile(torch: Any, x: Any, q: Any, scales: Any, zeros: Any, M: int, H: int) -> Any:
+def by_compile(torch: Any, x: Any, q: Any, scales: Any, zeros: Any) -> Any:
     """The same as one loop: each weight is used where it is decoded."""
-    weights = _decode(torch, q, scales, zeros, M, H)
-    return (weights * x.float().view(2 * H, GROUP)).sum((1, 2))
-
-
-def _decode(torch: Any, q: Any, scales: Any, zeros: Any, M: int, H: int) -> Any:
-    codes = split_nibbles(torch, q).view(M, 2 * H, GROUP)
-    return decode_groups(codes, split_nibbles(torch, zeros), scales)
+    weights = decode_groups(torch, q, zeros, scales, GROUP)
+    return (weights * x.float().view(-1, GROUP)).sum((1, 2))

@@ -6,14 +6,12 @@ The maximum is exact: a product rounds once, and rounding keeps order.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..families import NOT_FINITE
-from ..problem import Expected, Family, Pair, Prepared, Structure
+from ..problem import Expected, Family, Pair, Structure
+from ..reduced_calls import MAX, MEAN
 from ..sparse import factors, multiply, row_lengths, row_maxima, row_numbers, row_terms
-from ..torch_calls import reduce_scattered
 
 PROBLEM = {
     "title": "Maximum or mean over weighted neighbours (CSR)",
@@ -44,12 +42,12 @@ PROBLEM = {
             "hub-mean-33": {"N": 33, "reduce": 1, "pattern": "hub 2000", "note": "by the mean"},
         },
     },
+    "baselines": "sparse reduction",
     "families": "denormal large nonfinite exact probe",
     "accuracy": "Maximum: bit for bit, each product rounded once. Mean: n = the entries of the "
     "row, s = the mean of the magnitudes of the products. {running sum} An empty row gives 0. NaN "
     "is never drawn into a maximum.",
 }
-MAX, MEAN = 0, 1
 PROBE_NONZEROS = 2  # product, sum, reciprocal and its product: four roundings, the probe's limit
 
 
@@ -78,24 +76,3 @@ def oracle(
     terms = row_terms(structure)[:, None]
     value, scale = multiply(structure, values, B, K)
     return Expected(value / terms, scale / terms, terms)
-
-
-# torch.compile hands a sparse CSR product to the same library call as eager: left out.
-def by_torch(
-    torch: Any, matrix: Any, rows: Any, indices: Any, values: Any, B: Any, C: Any, reduce: int
-) -> Prepared:
-    """torch's sparse product with a reduction, or what stands for it on a GPU."""
-    word = "amax" if reduce == MAX else "mean"
-    if B.is_cuda or (word == "mean" and C.dtype != torch.float32):
-        return reduce_scattered(torch, rows, indices, values, B, C, word)
-    return lambda: C.copy_(torch.sparse.mm(matrix, B, reduce=word))
-
-
-def by_scipy(
-    structure: Structure, matrix: Any, values: np.ndarray, B: np.ndarray, C: np.ndarray, reduce: int
-) -> Prepared:
-    """scipy's product and numpy's division; it has none with a maximum: numpy's segmented one."""
-    if reduce == MAX:
-        return lambda: np.copyto(C, row_maxima(structure, values, B))
-    lengths = row_terms(structure).astype(np.float32)[:, None]
-    return lambda: np.copyto(C, np.divide(matrix @ B, lengths))

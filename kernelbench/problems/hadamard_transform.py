@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dense import expect_by_rows
-from ..families import blemish, draw, probe_rows, single_out
+from ..dense import draw_rows, expect_by_rows
+from ..families import blemish, single_out
 from ..problem import Expected, Family, Pair, Prepared
 
 PROBLEM = {
@@ -36,8 +36,7 @@ PROBLEM = {
 
 def values(family: Family, rng: np.random.Generator, M: int, N: int) -> np.ndarray:
     """Of equal elements one differs: all answers but one were 0. PROBE has one that is not 0."""
-    is_probe = family is Family.PROBE
-    x = probe_rows((M, N), rng, 1) if is_probe else draw(family, (M, N), rng, varies=0)
+    x = draw_rows(family, (M, N), rng, 1)
     if family is Family.CONSTANT:
         single_out(x, rng, lambda value, _: value * 2)
     blemish(family, x, rng)

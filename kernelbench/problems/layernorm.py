@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layer normalisation over rows: mean and biased variance, eps 1e-5, then gamma and beta.
 
-The mean of N terms is off by u sqrt(N) E|x|, which every element inherits: hence the scale. A
-kernel that takes E x^2 - mean^2 loses the variance where the mean is large, and LARGE shows it.
+The mean of N terms is off by u sqrt(N) E|x|, which every element inherits: hence the scale.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dense import expect_by_rows, gains, mirror_columns, sum_products
-from ..families import blemish, draw, noise, thin_columns
+from ..dense import ROUNDINGS, expect_by_rows, gains, sum_products, thin_mirrored
+from ..families import blemish, draw, noise
 from ..problem import Arrays, Expected, Family, Pair, Prepared
 
 PROBLEM = {
@@ -44,8 +43,6 @@ PROBLEM = {
     "whole row NaN; infinities are never drawn.",
 }
 EPS = 1e-5
-OVERHEAD = 16.0
-"""Terms beside the N of the sums: a fixed number of roundings of each element."""
 
 
 def values(family: Family, rng: np.random.Generator, M: int, N: int) -> Arrays:
@@ -58,8 +55,7 @@ def values(family: Family, rng: np.random.Generator, M: int, N: int) -> Arrays:
     gamma, beta = gains(N, rng), gains(N, rng)
     is_large = family is Family.LARGE
     x = np.rint(1000 + 8 * noise((M, N), rng)) if is_large else draw(family, (M, N), rng)
-    thin_columns(family, x, rng)
-    mirror_columns(family, x, rng)
+    thin_mirrored(family, x, rng)
     blemish(family, x, rng, (np.nan,))
     return {"x": x, "gamma": gamma, "beta": beta}
 
@@ -74,7 +70,7 @@ def oracle(x: np.ndarray, gamma: np.ndarray, beta: np.ndarray, N: int) -> Expect
         scale = (np.abs(row) + size) * rstd * np.abs(gain) + np.abs(shift)
         return row * rstd * gain + shift, scale
 
-    return expect_by_rows(answer, N + OVERHEAD, x, gamma, beta)
+    return expect_by_rows(answer, N + ROUNDINGS, x, gamma, beta)
 
 
 def by_torch(torch: Any, x: Any, gamma: Any, beta: Any, y: Any, M: int, N: int) -> Prepared:

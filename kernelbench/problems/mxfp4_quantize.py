@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..families import blemish, draw
-from ..problem import Family, Prepared
-from ..quantising import copy_both, to_mxfp4, vary_blocks
+from ..families import blemish
+from ..problem import Family, Pair
+from ..quantising import draw_blocks, split_blocks, to_mxfp4
 
 PROBLEM = {
     "title": "Quantisation to MXFP4 (blocks of 32, powers of two)",
@@ -55,33 +55,24 @@ OCTAVES = 12
 
 def values(family: Family, rng: np.random.Generator, M: int, G: int) -> np.ndarray:
     """Blocks of sizes far apart. Numbers of 8 bits are at a tie about once in thirty times."""
-    x = draw(family, (M, 32 * G), rng, varies=0)
-    if family is not Family.DENORMAL:
-        vary_blocks(family, x, 32, OCTAVES, rng)
+    x = draw_blocks(family, (M, 32 * G), 32, OCTAVES, rng)
     blemish(family, x, rng)
     return x
 
 
-def oracle(x: np.ndarray, M: int, G: int) -> tuple[np.ndarray, np.ndarray]:
+def oracle(x: np.ndarray) -> Pair:
     """What is to be rounded, in float32, which is exact: what underflows is below all bounds."""
-    blocks = x.astype(np.float32).reshape(M, G, 32)
-    amax = np.abs(blocks).max(2, keepdims=True)
+    blocks, amax = split_blocks(x, 32)
     is_whole = np.isfinite(amax)
     _, above = np.frexp(np.where(is_whole, amax, np.float32(0)))
     power = np.where(amax > 0, np.maximum(above - 3, -127), -127)
     # 2^-power in two factors: one alone would be beyond float32.
     half = -power // 2
-    first, second = (np.exp2(part.astype(np.float32)) for part in (half, -power - half))
-    with np.errstate(all="ignore"):
-        steps = np.where(is_whole, blocks * first * second, np.float32(0))
-    return steps.reshape(M, 32 * G), np.where(is_whole, np.exp2(power * 1.0), np.nan)[..., 0]
-
-
-def by_torch(torch: Any, x: Any, q: Any, scales: Any, M: int, G: int) -> Prepared:
-    """Step by step."""
-    return copy_both(lambda: to_mxfp4(torch, x, M, G), q, scales)
+    first, second = (np.exp2(p.astype(np.float32))[..., None] for p in (half, -power - half))
+    steps = np.where(is_whole[..., None], blocks * first * second, np.float32(0))
+    return steps.reshape(x.shape), np.where(is_whole, np.exp2(power * 1.0), np.nan)
 
 
 def by_compile(torch: Any, x: Any, M: int, G: int) -> tuple[Any, Any]:
-    """The same steps in one loop."""
+    """Step by step; compiled, the same steps in one loop."""
     return to_mxfp4(torch, x, M, G)

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..coded import CODECS
-from ..families import blemish, draw
-from ..problem import Family, Pair, Prepared
-from ..quantising import copy_both, to_nvfp4, vary_blocks
+from ..families import blemish
+from ..problem import Family, Pair
+from ..quantising import draw_blocks, split_blocks, to_nvfp4
 
 PROBLEM = {
     "title": "Quantisation to NVFP4 (blocks of 16, scales in e4m3)",
@@ -54,7 +54,6 @@ PROBLEM = {
     "keeps its sign (code 8), save where s = 0: there codes are 0. A block that holds NaN or an "
     "infinity has the scale 0x7F and codes of 0.",
 }
-E4M3 = CODECS["float8_e4m3fn"]
 OCTAVES = 20
 """Between the sizes of blocks: the least have a scale of 0."""
 LARGEST = np.float32(6 * 448)
@@ -63,8 +62,7 @@ LARGEST = np.float32(6 * 448)
 def values(family: Family, rng: np.random.Generator, M: int, G: int) -> Pair:
     """Blocks of sizes far apart, and a scale of all that is a power of two in half of the draws:
     then many products are at a tie. In a third of them it is too small for the largest blocks."""
-    x = draw(family, (M, 16 * G), rng, varies=0)
-    vary_blocks(family, x, 16, OCTAVES, rng)
+    x = draw_blocks(family, (M, 16 * G), 16, OCTAVES, rng)
     scale = np.abs(x).max() / LARGEST * np.float32(rng.choice((0.5, 1.0, 1.5))) or np.float32(1)
     if rng.random() < 0.5:
         scale = np.exp2(np.floor(np.log2(scale)))
@@ -72,27 +70,16 @@ def values(family: Family, rng: np.random.Generator, M: int, G: int) -> Pair:
     return x, np.array([scale], np.float32)
 
 
-def oracle(x: np.ndarray, tensor_scale: np.ndarray, M: int, G: int) -> Pair:
+def oracle(x: np.ndarray, tensor_scale: np.ndarray) -> Pair:
     """The definition in float32, up to the last rounding."""
-    blocks = x.astype(np.float32).reshape(M, G, 16)
+    blocks, amax = split_blocks(x, 16)
     given = tensor_scale.astype(np.float32)[0]
-    with np.errstate(all="ignore"):
-        amax = np.abs(blocks).max(2)
-        is_whole = np.isfinite(amax)
-        wanted = np.where(is_whole, amax / (np.float32(6) * given), np.float32(np.nan))
-        scales = E4M3.decode(E4M3.encode(wanted))
-        factors = np.where(scales > 0, np.float32(1) / (scales * given), np.float32(0))
-        steps = np.where((scales > 0)[..., None], blocks * factors[..., None], np.float32(0))
-    return steps.reshape(M, 16 * G), scales
-
-
-def by_torch(
-    torch: Any, x: Any, tensor_scale: Any, q: Any, scales: Any, M: int, G: int
-) -> Prepared:
-    """Step by step."""
-    return copy_both(lambda: to_nvfp4(torch, x, tensor_scale, M, G), q, scales)
+    scales = CODECS["float8_e4m3fn"].round(amax / (np.float32(6) * given))
+    factors = np.where(scales > 0, np.float32(1) / (scales * given), np.float32(0))[..., None]
+    steps = np.where((scales > 0)[..., None], blocks * factors, np.float32(0))
+    return steps.reshape(x.shape), scales
 
 
 def by_compile(torch: Any, x: Any, tensor_scale: Any, M: int, G: int) -> tuple[Any, Any]:
-    """The same steps in one loop."""
+    """Step by step; compiled, the same steps in one loop."""
     return to_nvfp4(torch, x, tensor_scale, M, G)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..families import blemish, draw
-from ..problem import Expected, Family, Prepared
+from ..problem import Expected, Family, Inputs, Prepared
 
 PROBLEM = {
     "title": "Rotary position embedding (half-split)",
@@ -36,9 +36,7 @@ PROBLEM = {
 }
 
 
-def values(
-    family: Family, rng: np.random.Generator, M: int, H: int, P: int
-) -> tuple[np.ndarray, ...]:
+def values(family: Family, rng: np.random.Generator, M: int, H: int, P: int) -> Inputs:
     """EXACT has cosines and sines of {-1, 0, 1}, drawn apart; all sums are exact."""
     x = draw(family, (M, H, 2 * P), rng)
     if family is Family.EXACT:

@@ -3,14 +3,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 
 from ..dense import blocks_of_rows
 from ..families import blemish, draw_factors
-from ..problem import BaselineCall, Expected, Family, Pair, Prepared, Structure
+from ..problem import Expected, Family, Pair, Structure
 from ..sparse import live_rows, row_numbers
 
 PROBLEM = {
@@ -42,6 +39,7 @@ PROBLEM = {
         "tiny": {"tiny": {"D": 32, "pattern": "uneven 1000"}},
         "adversarial": {"hub-33": {"D": 33, "pattern": "hub 2000", "note": "an odd depth"}},
     },
+    "baselines": "sampled product",
     "families": "denormal large nonfinite exact probe",
     "accuracy": "n = D, s = sum over d of the magnitudes of the products. {running sum} Zero times "
     "infinity is NaN.",
@@ -72,22 +70,3 @@ def oracle(
         products.sum(1, out=value[part])
         np.abs(products, out=products).sum(1, out=scale[part])
     return Expected(value, scale, float(D))
-
-
-# scipy has no sampled product; gathering with numpy would only be a slower torch.
-def by_torch(torch: Any, call: BaselineCall, U: Any, V: Any, E: Any, K: int, nnz: int) -> Prepared:
-    """torch's sampled product; it has none of halves, which are multiplied as float32."""
-    from ..torch_calls import csr_view
-
-    # The zeros are what beta multiplies: torch multiplies, so poison in E would survive beta = 0.
-    nothing = csr_view(call, columns=K, values=np.zeros(nnz, np.float32))
-    multiply = partial(torch.sparse.sampled_addmm, beta=0.0)
-    if E.dtype != torch.float32:
-        return lambda: E.copy_(multiply(nothing, U.float(), V.float().t()).values())
-    e = csr_view(call, columns=K, values=call.outputs["E"])
-    return partial(multiply, nothing, U, V.t(), out=e)
-
-
-def by_compile(rows: Any, indices: Any, U: Any, V: Any, E: Any) -> Any:
-    """Gathered rows."""
-    return lambda r, c, u, v, e: e.copy_((u[r] * v[c]).sum(1)), (rows, indices, U, V, E)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dense import expect_by_rows
+from ..dense import ROUNDINGS, expect_by_rows
 from ..families import blemish, draw, single_out
 from ..problem import Expected, Family, Pair, Prepared
 
@@ -34,7 +34,6 @@ PROBLEM = {
     "accuracy": "n = 16; with z the sigmoid of g, s = |r| (1 + |g| (1 - z)). NaN and +inf come out "
     "as the definition has them; an infinite gate is never negative.",
 }
-OPERATIONS = 16.0  # a fixed number of roundings
 HIGHEST_TAIL, LOWEST_TAIL = -80.0, -800.0
 """Between them an exponential is denormal in float32, or is 0 there and not in float64: a large
 factor makes numbers of these that no float32 kernel has."""
@@ -65,7 +64,7 @@ def oracle(x: np.ndarray, N: int) -> Expected:
         value = gate * share * other
         return value, np.abs(value) * (1.0 + np.abs(gate) * np.where(gate < 0, 1.0, small))
 
-    return expect_by_rows(answer, OPERATIONS, x[:, :N], x[:, N:])
+    return expect_by_rows(answer, ROUNDINGS, x[:, :N], x[:, N:])
 
 
 def by_torch(torch: Any, x: Any, y: Any, N: int) -> Prepared:

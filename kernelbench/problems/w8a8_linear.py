@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..families import blemish, draw, draw_factors
-from ..problem import Expected, Family, Prepared
+from ..problem import Expected, Family, Inputs, Prepared
 
 PROBLEM = {
     "title": "Linear layer of 8-bit weights and activations (W8A8)",
@@ -39,9 +39,7 @@ ROUNDINGS = 4.0
 """The sum as a float, two products, and the bias."""
 
 
-def values(
-    family: Family, rng: np.random.Generator, M: int, N: int, K: int
-) -> tuple[np.ndarray, ...]:
+def values(family: Family, rng: np.random.Generator, M: int, N: int, K: int) -> Inputs:
     """Codes whose largest is 127, scales of a decade and a half, a bias of the size of the sums.
 
     EXACT has codes of {-1, 0, 1} and scales that are powers of two: nothing is rounded.

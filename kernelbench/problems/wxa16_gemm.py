@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..families import blemish, draw, full_mantissa, probe_rows
-from ..problem import Expected, Family, Prepared
-from ..quantising import decode_groups, split_nibbles
+from ..coded import CODECS
+from ..dense import draw_rows
+from ..problem import Expected, Family, Inputs
+from ..quantising import STEPS, decode_groups, draw_scales, falling_powers
 
 PROBLEM = {
     "title": "Matrix product with weights of 4 or 8 bits (groups of 64, zero points)",
@@ -46,54 +47,34 @@ PROBLEM = {
         },
     },
     "families": "large nonfinite exact probe",
-    "accuracy": "n = 64 G, s = sum over k of |x scale| (w + zero): a sum of x w less zero times "
-    "the sum of x will do. Decoded weights that are rounded to float16 miss it. {running sum}",
+    "accuracy": "n = 64 G, s = sum over k of |x scale| (w + zero): {zero points} {running sum}",
 }
-Values = tuple[np.ndarray, ...]
-GROUP, STEPS = 64, 8
-"""Scales differ by powers of two below the second."""
+GROUP = 64
 
 
-def values(family: Family, rng: np.random.Generator, M: int, N: int, G: int, W: int) -> Values:
+def values(family: Family, rng: np.random.Generator, M: int, N: int, G: int, W: int) -> Inputs:
     """Every code as often as another; scales far apart, a few of them NaN in NONFINITE."""
-    is_probe, shape = family is Family.PROBE, (M, GROUP * G)
-    x = probe_rows(shape, rng) if is_probe else draw(family, shape, rng, varies=0)
+    x = draw_rows(family, (M, GROUP * G), rng)
     codes, steps = 256 if W == GROUP else 16, 4 if family is Family.EXACT else STEPS
     q = np.frombuffer(rng.bytes(N * G * W), np.uint8).reshape(N, G, W)
     zeros = rng.integers(0, codes, (N, G), np.uint8)
-    scales = np.exp2(-rng.integers(0, steps, (N, G)).astype(np.float32)) / np.float32(codes)
-    if family is not Family.EXACT:
-        scales *= full_mantissa((N, G), rng)
-    blemish(family, scales, rng, (np.nan,))
-    return x, q, scales, zeros
+    powers = falling_powers(0, steps, (N, G), rng) / np.float32(codes)
+    return x, q, draw_scales(family, powers, rng), zeros
 
 
-def oracle(
-    x: np.ndarray, q: np.ndarray, scales: np.ndarray, zeros: np.ndarray, N: int, G: int, W: int
-) -> Expected:
+def oracle(x: np.ndarray, q: np.ndarray, scales: np.ndarray, zeros: np.ndarray) -> Expected:
     """The product in float64; sizes in float32, whose rounding is harmless there."""
     codes = q.astype(np.uint8)
-    if W < GROUP:
-        codes = np.stack((codes & 15, codes >> 4), -1).reshape(N, G, GROUP)
+    if codes.shape[-1] < GROUP:
+        codes = CODECS["uint4"].decode(codes)
     factors, offsets = scales[..., None], zeros[..., None].astype(np.float32)
     weights = (codes - offsets) * factors.astype(np.float64)
     sizes = (codes + offsets) * np.abs(factors, dtype=np.float32)
-    value = x.astype(np.float64) @ weights.reshape(N, -1).T
-    return Expected(value, (np.abs(x) @ sizes.reshape(N, -1).T).astype(np.float64), 64.0 * G)
+    value = x.astype(np.float64) @ weights.reshape(len(q), -1).T
+    scale = (np.abs(x) @ sizes.reshape(len(q), -1).T).astype(np.float64)
+    return Expected(value, scale, float(x.shape[1]))
 
 
-def by_torch(
-    torch: Any, x: Any, q: Any, scales: Any, zeros: Any, C: Any, N: int, G: int, W: int
-) -> Prepared:
+def by_compile(torch: Any, x: Any, q: Any, scales: Any, zeros: Any) -> Any:
     """Weights in float32, and a product."""
-    return lambda: C.copy_(x.float() @ _decode(torch, q, scales, zeros, N, G, W).t())
-
-
-def by_compile(torch: Any, x: Any, q: Any, scales: Any, zeros: Any, N: int, G: int, W: int) -> Any:
-    """The same, decoded in one loop."""
-    return x.float() @ _decode(torch, q, scales, zeros, N, G, W).t()
-
-
-def _decode(torch: Any, q: Any, scales: Any, zeros: Any, N: int, G: int, W: int) -> Any:
-    codes = q if W == GROUP else split_nibbles(torch, q)
-    return decode_groups(codes, zeros, scales).view(N, GROUP * G)
+    return x.float() @ decode_groups(torch, q, zeros, scales, GROUP).flatten(1).t()

@@ -1,4 +1,4 @@
-"""What baselines share: functions for a sparse product, and what is made of a pattern for them."""
+"""What baselines share: functions for kinds of operators, and what they are given of a pattern."""
 
 from __future__ import annotations
 
@@ -46,16 +46,59 @@ def oracle(structure, values, F, K):
     value = csr(structure, values.astype(np.float64), K) @ F.astype(np.float64)
     return Expected(value, np.abs(value), row_terms(structure)[:, None])
 """
+MEAN = (
+    OWN.replace("sparse product", "sparse reduction")
+    .replace(
+        '"nnz": "entries"}', '"nnz": "entries", "reduce": "which"}, "lengths": {"reduce": [0, 1]}'
+    )
+    .replace('{"W": 5,', '{"W": 5, "reduce": 1,')
+    .replace("Expected(value, np.abs(value), ", "Expected(value / n, np.abs(value), ")
+    .replace("    value = csr", "    n = row_terms(structure)[:, None]\n    value = csr")
+)
+HEAD = OWN[: OWN.index("def values")]
+SAMPLED = (
+    HEAD.replace("sparse product", "sampled product")
+    .replace('"values": "float32[nnz]"', '"L": "float32[M, W]"')
+    .replace('"P": "float32[M, W]"', '"P": "float32[nnz]"')
+    .replace('"flops"', '"writes_inputs": ["torch eager"], "flops"')
+    + """
+def oracle(structure, indices, L, F):
+    from kernelwright.kernelbench.sparse import row_numbers
+
+    return (L[row_numbers(structure)] * F[indices]).sum(1)
+"""
+)
+SOFTMAX = (
+    HEAD.replace("sparse product", "sparse softmax")
+    .replace('"values": "float32[nnz]", "F": "float32[K, W]"', '"L": "float32[nnz, W]"')
+    .replace('"P": "float32[M, W]"', '"P": "float32[nnz, W]"')
+    + """
+def oracle(structure, L):
+    from kernelwright.kernelbench.sparse import row_numbers, segment_sums
+
+    risen = np.exp(L.astype(np.float64))
+    return risen / segment_sums(structure, risen)[row_numbers(structure)]
+"""
+)
 VECTOR = OWN.replace("[K, W]", "[K]").replace("[M, W]", "[M]").replace("2 * nnz * W", "2 * nnz")
 VECTOR = VECTOR.replace("(K, W), rng", "(K,), rng").replace("[:, None])", ")")
 
 
-@pytest.mark.parametrize("text", [OWN, VECTOR], ids=["matrix", "vector"])
-def test_a_file_of_ones_own_names_them(text: str, call_for: CallFor) -> None:
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        (OWN, ["torch eager", "scipy", "MKL prepared", "cupy"]),
+        (VECTOR, ["torch eager", "scipy", "MKL prepared", "cupy"]),
+        (MEAN, ["torch eager", "scipy"]),
+        (SAMPLED, ["torch eager", "torch.compile"]),
+        (SOFTMAX, ["torch eager", "torch.compile"]),
+    ],
+    ids=["matrix", "vector", "mean", "sampled", "softmax"],
+)
+def test_a_file_of_ones_own_names_them(text: str, names: list[str], call_for: CallFor) -> None:
     problem = run_text("own", text, "own.py")
-    told = [each.name for each in problem.baselines]
-    assert told == ["torch eager", "scipy", "MKL prepared", "cupy"]
-    assert [each.name for each in read_text("own", text, "own.py").baselines] == told
+    assert [each.name for each in problem.baselines] == names
+    assert [each.name for each in read_text("own", text, "own.py").baselines] == names
     structure = problem.structure(problem.default_workload)
     call = call_for(problem, structure)
     for baseline in problem.baselines[:2]:
@@ -112,6 +155,44 @@ def test_what_is_no_sparse_product_has_not_its_baselines(old: str, new: str, tol
     with pytest.raises(UsageError, match="PROBLEM") as error:
         read_declaration(OWN.replace(old, new), "own.py")
     assert told in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new"),
+    [
+        (MEAN, "[0, 1]", "[1, 0]"),
+        (MEAN, "reduce", "which"),
+        (MEAN, "[K, W]", "[K]"),
+        (SAMPLED, '"F": "float32[K, W]"', '"F": "float32[M, W]"'),
+        (SAMPLED, '"F": "float32[K, W]"', '"F": "float32[K, M]"'),
+        (SAMPLED, '"P": "float32[nnz]"', '"P": "float32[nnz, W]"'),
+        (SOFTMAX, '"P": "float32[nnz, W]"', '"P": "float32[nnz]"'),
+        (SOFTMAX, '"L": "float32[nnz, W]"', '"L": "float32[M, W]"'),
+    ],
+)
+def test_what_is_of_another_kind_is_told_what_it_lacks(text: str, old: str, new: str) -> None:
+    assert old in text
+    with pytest.raises(UsageError, match="as baselines needs inputs indptr"):
+        read_declaration(text.replace(old, new), "own.py")
+
+
+def test_what_is_compiled_alone_is_held_as_it_stands_too(call_for: CallFor) -> None:
+    text = OWN.replace('"baselines": "sparse product",', "")
+    text += "\n\ndef by_compile(torch, matrix, F):\n    return torch.mm(matrix, F) + 1\n"
+    problem = run_text("own", text, "own.py")
+    names = ["torch eager", "torch.compile"]
+    assert [each.name for each in problem.baselines] == names
+    assert [each.name for each in read_text("own", text, "own.py").baselines] == names
+    structure = problem.structure(problem.default_workload)
+    call = call_for(problem, structure)
+    compute = problem.baselines[0].prepare(call)
+    for seed in (1, 2):
+        drawn = problem.values(structure, Family.NORMAL, np.random.default_rng(seed))
+        for name, array in drawn.items():
+            call.inputs[name][...] = array
+        compute()
+        expected = problem.oracle(structure, drawn)["P"].value + 1
+        np.testing.assert_allclose(call.outputs["P"], expected, rtol=1e-3, atol=1e-3)
 
 
 def test_functions_are_given_what_a_pattern_has(call_for: CallFor) -> None:

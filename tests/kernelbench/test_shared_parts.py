@@ -7,16 +7,19 @@ import itertools
 import numpy as np
 import pytest
 
+from kernelwright.kernelbench import dense
 from kernelwright.kernelbench.dense import (
     BLOCK_ELEMENTS,
+    draw_rows,
     expect_by_rows,
-    mirror_columns,
     sum_products,
     sum_rows,
+    thin_mirrored,
 )
 from kernelwright.kernelbench.exponentials import OFFSETS, draw_overflowing, softmax_of
 from kernelwright.kernelbench.families import (
     DENORMAL_SHARE,
+    KEPT,
     LONG,
     PROBE_NONZEROS,
     blemish,
@@ -198,15 +201,33 @@ def test_large_logits_overflow_without_their_maximum(lanes: int, rng: np.random.
 
 
 def test_thinned_long_rows_have_the_mean_0(rng: np.random.Generator) -> None:
-    x = np.zeros((3, LONG + 1), np.float32)
-    kept = rng.permutation(LONG + 1)[:101]
-    x[:, kept] = rng.random((3, 101), np.float32) + 1
+    x = rng.random((3, LONG + 1), np.float32) + 1
     short, normal = x[:, :LONG].copy(), x.copy()
-    mirror_columns(Family.UNIFORM, x, rng)
-    assert np.count_nonzero(x.any(0)) == 100
+    thin_mirrored(Family.UNIFORM, x, rng)
+    kept = np.count_nonzero(x.any(0))
+    assert KEPT / 2 < kept < 2 * KEPT
+    assert kept % 2 == 0
     assert np.array_equal(np.sort(x, 1), -np.sort(-x, 1)[:, ::-1])
     np.testing.assert_allclose(x.sum(1, dtype=np.float64), 0, atol=1e-9)
     for family, array in ((Family.UNIFORM, short), (Family.NORMAL, normal)):
         before = array.copy()
-        mirror_columns(family, array, rng)
+        thin_mirrored(family, array, rng)
         assert np.array_equal(array, before)
+
+
+def test_rows_of_a_probe_have_few_numbers(rng: np.random.Generator) -> None:
+    assert (np.count_nonzero(draw_rows(Family.PROBE, (50, 40), rng, 1), axis=1) == 1).all()
+    few = np.count_nonzero(draw_rows(Family.PROBE, (50, 40), rng), axis=1)
+    assert (few.min() >= 1, few.max()) == (True, PROBE_NONZEROS)
+    constant = draw_rows(Family.CONSTANT, (50, 40), rng)
+    assert (constant == constant[:, :1]).all()
+    assert len(np.unique(constant)) > 1
+
+
+def test_a_dense_product_has_the_sizes_of_its_terms(rng: np.random.Generator) -> None:
+    a, b = rng.standard_normal((3, 5), np.float32), rng.standard_normal((5, 4), np.float32)
+    value, scale = dense.multiply(a, b)
+    terms = a[:, :, None].astype(np.float64) * b
+    assert (value.dtype, scale.dtype) == (np.float64, np.float64)
+    np.testing.assert_allclose(value, terms.sum(1), rtol=1e-12)
+    np.testing.assert_allclose(scale, np.abs(terms).sum(1), rtol=1e-6)

@@ -403,8 +403,8 @@ def test_reductions_over_neighbours_have_a_baseline_for_gpus() -> None:
     import torch
 
     from kernelwright.kernelbench.problem import Family
+    from kernelwright.kernelbench.reduced_calls import reduce_scattered
     from kernelwright.kernelbench.sparse import row_numbers
-    from kernelwright.kernelbench.torch_calls import reduce_scattered
     from kernelwright.verifier.truth.trials import make_item
 
     problem = registry.get("gspmm_reduce")
