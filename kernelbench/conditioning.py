@@ -56,8 +56,7 @@ def measure_conditions(
         rounded: what the oracle gives for the inputs as they are, in float32.
         constants: inputs that are never moved: a comparison with 1 would be another one.
     """
-    exact = {name: array.astype(np.float64) for name, array in inputs.items()}
-    values = _answers(oracle, exact)
+    exact, values = _widen(inputs), answer_exactly(oracle, inputs)
     # From the first on: the same inputs have the same scales, whoever asks.
     numbers = Numbers()
     moves = {name: _TwoLargest(value.shape) for name, value in values.items()}
@@ -75,6 +74,12 @@ def measure_conditions(
         )
         for name, value in values.items()
     }
+
+
+@np.errstate(all="ignore")
+def answer_exactly(oracle: Oracle, inputs: Arrays) -> Arrays:
+    """The answers in float64, without scales."""
+    return _answers(oracle, _widen(inputs))
 
 
 @np.errstate(all="ignore")
@@ -162,6 +167,10 @@ class _TwoLargest:
             found[~is_finite] = 0.0
         np.maximum(self._second, np.minimum(self._first, found), out=self._second)
         np.maximum(self._first, found, out=self._first)
+
+
+def _widen(inputs: Arrays) -> Arrays:
+    return {name: array.astype(np.float64) for name, array in inputs.items()}
 
 
 def _answers(oracle: Oracle, inputs: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

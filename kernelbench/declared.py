@@ -26,7 +26,7 @@ import numpy as np
 from ..errors import UsageError
 from . import dense, sparse
 from .coded import decode_all, draw_codes, encode_answer
-from .conditioning import count_terms, measure_conditions
+from .conditioning import Oracle, answer_exactly, count_terms, measure_conditions
 from .declaration import Declaration, read_declaration
 from .dtypes import DTYPES, FLOAT32, INT32, dtype_of
 from .families import blemish, draw
@@ -40,6 +40,7 @@ from .problem import (
     BaselineCall,
     Expected,
     Family,
+    MeasuringOracle,
     Prepared,
     Problem,
     Structure,
@@ -181,32 +182,41 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
 
 def _make_oracle(
     compute: Callable[[Structure, Arrays], dict[str, Any]], declared: Declaration
-) -> Callable[[Structure, Arrays], dict[str, Expected]]:
+) -> MeasuringOracle:
     """The oracle: what an answer may be wrong by is measured where the file does not say."""
     near: dict[str, int] = {}
     constants = (*declared.constants, *declared.codes)
 
-    def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
+    def begin(structure: Structure, arrays: Arrays) -> tuple[Arrays, dict[str, Any], Oracle]:
+        """What it is given, what it makes of that, and who gives its plain arrays for others."""
         arrays = widen(decode_all(arrays, declared.codes), also_integers=True)
         found = compute(structure, arrays)
         plain = [name for name, each in found.items() if not isinstance(each, Expected)]
-        if not plain:
-            return found
 
         def ask(moved: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-            return {
-                name: each
-                for name, each in compute(structure, dict(moved)).items()
-                if name in plain
-            }
+            if not plain:
+                return {}
+            answers = compute(structure, dict(moved))
+            return {name: each for name, each in answers.items() if name in plain}
 
+        return arrays, found, ask
+
+    def answer(structure: Structure, arrays: Arrays) -> Arrays:
+        arrays, found, ask = begin(structure, arrays)
+        exact = answer_exactly(ask, arrays)
+        return {n: e.value if isinstance(e, Expected) else exact[n] for n, e in found.items()}
+
+    def oracle(structure: Structure, arrays: Arrays) -> dict[str, Expected]:
+        arrays, found, ask = begin(structure, arrays)
+        rounded = {name: e for name, e in found.items() if not isinstance(e, Expected)}
+        if not rounded:
+            return found
         if TERMS not in structure.cache:
             structure.cache[TERMS] = count_terms(ask, arrays, constants, near)
-        rounded = {name: found[name] for name in plain}
         terms = structure.cache[TERMS]
         return found | measure_conditions(ask, arrays, terms, rounded, constants)
 
-    return oracle
+    return MeasuringOracle(oracle, answer)
 
 
 def _baselines(declared: Declaration, functions: Functions) -> tuple[Baseline, ...]:

@@ -93,9 +93,21 @@ def take_rows(structure: Structure, rows: np.ndarray) -> Rows:
 
 def shrink(problem: Problem, structure: Structure, rng: np.random.Generator) -> Structure:
     """A structure of the same kind that is not large: this one, or some of its rows."""
-    if not is_large(problem, structure.axes):
-        return structure
-    share = -(-int(problem.bytes_moved(structure.axes)) // LARGE_BYTES)
+    is_kept = not is_large(problem, structure.axes)
+    return structure if is_kept else _keep_rows(problem, structure, LARGE_BYTES, rng)
+
+
+def shrink_to_whole(problem: Problem, structure: Structure, rng: np.random.Generator) -> Structure:
+    """A structure of the same kind whose answers are judged whole: this one, or some of its rows;
+    evaluations judge answers of more rows at once, in parts that are drawn as these are."""
+    is_kept = not is_parted(problem, structure.axes)
+    return structure if is_kept else _keep_rows(problem, structure, WHOLE_BYTES, rng)
+
+
+def _keep_rows(
+    problem: Problem, structure: Structure, most_bytes: int, rng: np.random.Generator
+) -> Structure:
+    share = -(-int(problem.bytes_moved(structure.axes)) // most_bytes)
     return take_rows(structure, RowTurns(rng).take(structure.axes["M"], share)).structure
 
 

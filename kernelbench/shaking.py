@@ -68,6 +68,11 @@ def _mode() -> Callable[[int], AbstractContextManager[Any]]:
             super().__init__()
             self.draw, self.step = draw, 0
 
+        @classmethod
+        def _should_skip_dynamo(cls) -> bool:
+            # What makes its compiler pass over this class imports the compiler first, for 2 s.
+            return False
+
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
         ) -> Any:

@@ -9,13 +9,13 @@ Check: what failed names the figure and says what to mend.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from ..errors import NotDiscriminatingError, UsageError
 from ..kernelbench.machine import available_bytes
 from ..kernelbench.problem import Problem
-from ..kernelbench.rows import shrink
 from ..sandbox.builders.workshop import Workshop
 from ..traces.records import Check
 from .baselines import headroom
@@ -41,20 +41,28 @@ def check_problem(problem: Problem, workshop: Workshop) -> list[Check]:
     Raises:
         PrerequisiteError, SandboxError: the machine or the harness; never the problem.
     """
-    rng = np.random.default_rng(0)
     found = list(_guard("workloads", _workloads(problem)))
     if not all(check.passed for check in found):
         return found
-    sound = [
-        check
-        for name, look in soundness.ASPECTS.items()
-        for check in _guard(name, look(problem, rng))
-    ]
-    nulls = list(_guard("null kernels", _nulls(problem, rng)))
-    held = list(_guard("headroom", headroom.hold_baselines(problem, workshop, rng)))
+    # Baselines run in a process of their own, which begins with seconds of imports.
+    with ThreadPoolExecutor(1) as beside:
+        holding = beside.submit(_hold, problem, workshop)
+        rng = np.random.default_rng(0)
+        sound = [
+            check
+            for name, look in soundness.ASPECTS.items()
+            for check in _guard(name, look(problem, rng))
+        ]
+        nulls = list(_guard("null kernels", _nulls(problem, rng)))
+        held = holding.result()
     if problem.text and is_admitted([*sound, *held]):
         note_sound(problem, workshop.folder)
     return [*found, *sound, *nulls, *held]
+
+
+def _hold(problem: Problem, workshop: Workshop) -> list[Check]:
+    checks = headroom.hold_baselines(problem, workshop, np.random.default_rng(0))
+    return list(_guard("headroom", checks))
 
 
 def _guard(name: str, checks: Iterator[Check]) -> Iterator[Check]:
@@ -84,9 +92,8 @@ def _workloads(problem: Problem) -> Iterator[Check]:
 
 def _nulls(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
     for workload in problem.workloads:
-        structure = shrink(problem, problem.structure(workload), rng)
         try:
-            checks = null_kernels.admit(problem, structure, rng)
+            checks = null_kernels.admit(problem, problem.structure(workload), rng)
         except NotDiscriminatingError as error:
             yield Check(
                 name="null kernels fail",

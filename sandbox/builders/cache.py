@@ -43,7 +43,7 @@ class BuildCache:
         self._write("cpp", key, {"key": key, **_facts(built)}, built.artefact)
 
     def own(self, key: str, make: Callable[[], bytes], compiler: str = "") -> bytes:
-        """What `make` makes of sources of ours, and was made before where it is stored."""
+        """What `make` makes, no candidate's build, and was made before where it is stored."""
         if (kept := self.load(key)) is not None:
             return kept.artefact
         started = time.monotonic()

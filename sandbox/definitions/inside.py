@@ -58,6 +58,11 @@ class _Inside:
         names = [*wanted, *(name for name in found if name not in wanted)]
         return {"names": names}, [np.asarray(found[name]) for name in names]
 
+    def _answer(self, message: Message, arrays: list[np.ndarray]) -> Reply:
+        assert self.problem is not None
+        found = self.problem.answer(*self._structure(message, arrays))
+        return {"names": list(found)}, [np.asarray(each, np.float64) for each in found.values()]
+
     def _oracle(self, message: Message, arrays: list[np.ndarray]) -> Reply:
         assert self.problem is not None
         structure, inputs = self._structure(message, arrays)

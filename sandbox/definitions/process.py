@@ -6,16 +6,28 @@ What comes back is held against what the problem declares.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 
-from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure, Tensor
+from ...kernelbench import module
+from ...kernelbench.problem import (
+    Arrays,
+    Expected,
+    Family,
+    MeasuringOracle,
+    Problem,
+    Structure,
+    Tensor,
+)
+from ..builders.cache import key_of
 from ..builders.workshop import Workshop
 from ..isolation import choose
 from .inside import KEPT_STRUCTURES
@@ -43,18 +55,28 @@ def open_problem(problem: Problem, workshop: Workshop | None = None) -> Iterator
 
 
 def trace_module(text: str, place: str, workshop: Workshop) -> str:
-    """The text of the problem that a PyTorch module's file is, traced in a jail (tracing.py).
+    """The text of the problem that a PyTorch module's file is, traced in a jail (tracing.py); once
+    for each version of the file, of torch and of what traces.
 
     Raises:
         UsageError: it cannot be traced; with the line.
         SandboxError: the jail failed.
+        StorageError: the cache folder cannot be used.
     """
-    talk = Talk(workshop, "sandbox.definitions.tracing", place)
-    try:
-        asked = {"text": text, "place": place}
-        return str(talk.ask("tracing", asked)[0].get("text", ""))
-    finally:
-        talk.close()
+    asked = {"text": text, "place": place}
+
+    def trace() -> bytes:
+        talk = Talk(workshop, "sandbox.definitions.tracing", place)
+        try:
+            return str(talk.ask("tracing", asked)[0].get("text", "")).encode()
+        finally:
+            talk.close()
+
+    ours = hashlib.sha256()
+    for source in (*sorted(Path(__file__).parent.glob("*.py")), Path(module.__file__)):
+        ours.update(source.read_bytes())
+    key = key_of({**asked, "ours": ours.hexdigest(), "torch": version("torch")})
+    return workshop.cache.own(key, trace).decode()
 
 
 class Definition:
@@ -85,7 +107,8 @@ class Definition:
 
     def problem(self) -> Problem:
         """The problem, with functions that ask this process."""
-        return replace(self._problem, values=self.values, oracle=self.oracle)
+        oracle = MeasuringOracle(self.oracle, self.answer)
+        return replace(self._problem, values=self.values, oracle=oracle)
 
     def values(self, structure: Structure, family: Family, rng: np.random.Generator) -> Arrays:
         """See Problem. Raises UsageError where the file fails or gives what it may not."""
@@ -99,6 +122,15 @@ class Definition:
             may_be_infinite = family is Family.NONFINITE or tensor.name in self._problem.constants
             if not may_be_infinite and not np.isfinite(found[tensor.name]).all():
                 self._talk.refuse("values", f"{tensor.name} is not finite in the family {family}")
+        return found
+
+    def answer(self, structure: Structure, inputs: Arrays) -> Arrays:
+        """See Problem. Raises UsageError where the file fails or gives what it may not."""
+        wanted = self._problem.outputs
+        arrays, _ = self._ask(structure, "oracle", {"do": "answer"}, inputs, wanted, parts=1)
+        found = dict(zip((tensor.name for tensor in wanted), arrays, strict=True))
+        for tensor in wanted:
+            self._ensure_like("oracle", tensor, structure, found[tensor.name], "float64")
         return found
 
     def oracle(self, structure: Structure, inputs: Arrays) -> dict[str, Expected]:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 
 import numpy as np
 import pytest
 
+from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.cauchy import CHUNK, FARTHEST, KEPT_CHUNKS, Numbers
-from kernelwright.kernelbench.conditioning import count_terms, measure_conditions
+from kernelwright.kernelbench.conditioning import DRAWS, count_terms, measure_conditions
+from kernelwright.kernelbench.definition import OWN, run_text
 from kernelwright.kernelbench.dtypes import FLOAT32
 from kernelwright.kernelbench.precision import STRICT_FP32
 from kernelwright.kernelbench.problem import Expected, Family
@@ -196,3 +199,27 @@ def test_a_column_of_elements_is_looked_at_together() -> None:
     assert 4 * FLOAT32.roundoff * expected.scale[0, 0] > 4e-16
     # It stays tight, too.
     assert expected.scale[0, 0] < 1e-6 / FLOAT32.roundoff
+
+
+def test_values_alone_are_those_of_measured_answers_and_ask_the_file_twice() -> None:
+    text, answer = registry.template_of("swi"), "return x / (1 + np.exp(-x)) * gate"
+    assert answer in text
+    text = text.replace(answer, f"ASKED.append(x.dtype)\n    {answer}") + "\nASKED = []\n"
+    problem = run_text("swi", text, "swi.py")
+    asked = sys.modules[f"{OWN}swi"].ASKED
+    structure = problem.structure(problem.workload("tiny"))
+    inputs = problem.values(structure, Family.NORMAL, np.random.default_rng(0))
+    measured = problem.oracle(structure, inputs)["y"]
+    assert len(asked) > DRAWS
+    asked.clear()
+    np.testing.assert_array_equal(problem.answer(structure, inputs)["y"], measured.value)
+    assert asked == [np.float32, np.float64]
+
+
+def test_values_of_scales_that_a_file_gives_are_its_own() -> None:
+    problem = registry.get("softmax")
+    structure = problem.structure(problem.workload("tiny"))
+    inputs = problem.values(structure, Family.NORMAL, np.random.default_rng(0))
+    expected = problem.oracle(structure, inputs)
+    for name, value in problem.answer(structure, inputs).items():
+        np.testing.assert_array_equal(value, expected[name].value)

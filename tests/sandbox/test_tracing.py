@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -271,6 +273,24 @@ def test_a_jail_refuses_what_cannot_be_traced(name: str, tmp_path: Path) -> None
     with pytest.raises(UsageError) as error:
         trace_module(source, "m.py", Workshop(choose(), tmp_path))
     assert re.search(told, str(error.value)), str(error.value)
+
+
+class NoJail:
+    """Starts nothing."""
+
+    def start(self, *_: Any) -> Any:
+        raise InterruptedError
+
+
+@pytest.mark.jail
+def test_each_version_of_a_file_is_traced_once(tmp_path: Path) -> None:
+    source, workshop = TRACED["linear and gelu"][0], Workshop(choose(), tmp_path)
+    idle = replace(workshop, jail=NoJail())  # type: ignore[arg-type]
+    text = trace_module(source, "m.py", workshop)
+    assert trace_module(source, "m.py", idle) == text
+    for other, place in ((f"{source}\n# another\n", "m.py"), (source, "n.py")):
+        with pytest.raises(InterruptedError):
+            trace_module(other, place, idle)
 
 
 @pytest.mark.jail

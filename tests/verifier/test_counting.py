@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -79,3 +81,22 @@ def test_what_is_none_of_torchs_own_is_named() -> None:
     double = torch.ops.kernelwright_test.twice
     found = count_operations(lambda: double(torch.randn(3)))
     assert found.unknown == ["kernelwright_test::twice"]
+
+
+def test_torchs_compiler_is_imported_neither_to_count_nor_to_shake() -> None:
+    """Its imports take two seconds, in each process."""
+    program = (
+        "import sys\n"
+        "import torch\n"
+        "from kernelwright.kernelbench.shaking import shake_steps, shaken\n"
+        "from kernelwright.verifier.baselines.counting import count_operations\n"
+        "x = torch.ones(8)\n"
+        "right = torch.exp(x)\n"
+        "assert count_operations(lambda: torch.exp(x)).most == 80\n"
+        "with shaken(0), shake_steps():\n"
+        "    shaken_one = torch.exp(x)\n"
+        "assert not torch.equal(shaken_one, right)\n"
+        "print('torch._dynamo' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "False\n", done.stdout + done.stderr

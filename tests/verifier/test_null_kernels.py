@@ -20,6 +20,7 @@ from kernelwright.kernelbench.problem import (
     Tensor,
     Workload,
 )
+from kernelwright.kernelbench.rows import WHOLE_BYTES
 from kernelwright.tests.sampling import one_in
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.truth import null_kernels
@@ -248,6 +249,28 @@ def test_in_long_sums_the_tiny_workload_tells_narrow_inputs() -> None:
     assert "null kernel 'downcast' rejected" in {check.name for check in found}
     with pytest.raises(NotDiscriminatingError, match="'downcast' passes"):
         null_kernels.admit(replace(problem, workloads=()), long, rng)
+
+
+def test_of_many_rows_some_tell_and_a_refusal_names_the_workload() -> None:
+    problem = registry.get("softmax")
+    workload = problem.workload("4096x1024")
+    whole, rng = problem.structure(workload), np.random.default_rng(0)
+    asked: list[int] = []
+
+    def note(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+        asked.append(structure.axes["M"])
+        return problem.oracle(structure, inputs)
+
+    def answer_nothing(structure: Structure, inputs: Arrays) -> dict[str, Expected]:
+        found = problem.oracle(structure, inputs)
+        return {name: replace(each, value=0 * each.value) for name, each in found.items()}
+
+    assert null_kernels.admit(replace(problem, oracle=note), whole, rng)
+    assert problem.bytes_moved({**whole.axes, "M": max(asked)}) <= 2 * WHOLE_BYTES
+    # Rows are as long as they were, of every family.
+    assert len(asked) >= 2 * len(problem.families)
+    with pytest.raises(NotDiscriminatingError, match=r"passes on the workload's .*M=4096, N=1024"):
+        null_kernels.admit(replace(problem, oracle=answer_nothing), whole, rng)
 
 
 def one_number(*draws: float) -> Problem:

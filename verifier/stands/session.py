@@ -22,7 +22,7 @@ import numpy as np
 from ...errors import UsageError
 from ...kernelbench.machine import processor
 from ...kernelbench.problem import Problem, Structure
-from ...kernelbench.rows import is_large, shrink
+from ...kernelbench.rows import is_large
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.definitions.process import Definition
 from ...sandbox.run.arena import footprint
@@ -69,8 +69,7 @@ def _admit(problem: Problem, structure: Structure, workshop: Workshop) -> None:
     """Raises UsageError where the problem is refused. Built-in ones are admitted by tests."""
     if problem.text:
         _ensure_sound(problem, workshop)
-    rng = np.random.default_rng()
-    null_kernels.admit(problem, shrink(problem, structure, rng), rng)
+    null_kernels.admit(problem, structure, np.random.default_rng())
 
 
 def _ensure_sound(problem: Problem, workshop: Workshop) -> None:

@@ -18,6 +18,7 @@ from ...kernelbench.codecs import host_dtype
 from ...kernelbench.dtypes import BFLOAT16, DTYPES, FLOAT8_E4M3FN, FLOAT16, DType, dtype_of
 from ...kernelbench.precision import FP32_SUMS, STRICT_FP32, TF32, TF32X3
 from ...kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+from ...kernelbench.rows import shrink_to_whole
 from ...traces.records import Check
 from . import gates
 from .poison import PATTERNS, fill
@@ -60,12 +61,16 @@ class Scene:
     family: Family
     inputs: Arrays
     expected: dict[str, Expected]
-    before: dict[str, Expected]
-    """The answers of an earlier call: what the output buffer held."""
+    before: Arrays
+    """The right values of an earlier call: what the output buffer held."""
 
     def answer(self, name: str) -> np.ndarray:
         """The right answer in the output's dtype."""
         return self.expected[name].store_as(self.dtype_of(name))
+
+    def store(self, name: str, values: Arrays) -> np.ndarray:
+        """Other right values of an output in its dtype."""
+        return replace(self.expected[name], value=values[name]).store_as(self.dtype_of(name))
 
     def dtype_of(self, name: str) -> np.dtype:
         """The type of an output's elements."""
@@ -97,6 +102,9 @@ def nulls(problem: Problem) -> dict[str, Null]:
 def admit(problem: Problem, structure: Structure, rng: np.random.Generator) -> list[Check]:
     """One check per null kernel: the sets of trials that evaluations draw all reject it.
 
+    Of a workload of many rows some tell, as many as evaluations judge together at least: what
+    passes on all of them passes on those.
+
     Every evaluation has trials of the SHARP families, and draws its timed calls, which are
     checked too, from NORMAL. So a kernel that does no work must fail on each of those families,
     and on more than half of all. A silent downcast must fail on the first of PROBE, LARGE and
@@ -108,7 +116,8 @@ def admit(problem: Problem, structure: Structure, rng: np.random.Generator) -> l
     """
     failed: dict[str, list[Family]] = {name: [] for name in nulls(problem)}
     passed: dict[str, list[Family]] = {name: [] for name in nulls(problem)}
-    for where, drawn in _scenes(problem, structure, rng):
+    part = shrink_to_whole(problem, structure, rng)
+    for where, drawn in _scenes(problem, part, rng):
         for name, null in nulls(problem).items():
             if not _is_held(problem, name, drawn):
                 continue
@@ -121,7 +130,8 @@ def admit(problem: Problem, structure: Structure, rng: np.random.Generator) -> l
                 continue
             passed[name].append(drawn.family)
             if drawn.family in (*SHARP, Family.NORMAL) or len(problem.families) == 1:
-                raise _too_weak(problem, name, drawn.family, where, drawn.structure)
+                told = structure if drawn.structure is part else drawn.structure
+                raise _too_weak(problem, name, drawn.family, where, told)
     for name, families in passed.items():
         if len(families) >= max(len(failed[name]), 1):
             raise _too_weak(problem, name, families[0], "most", structure)
@@ -199,12 +209,12 @@ def _scenes(
     families = problem.families
     if is_large:
         families = tuple(f for f in families if f in (*SHARP, Family.NORMAL)) or families[:1]
-    before: dict[str, Expected] | None = None
+    before: Arrays | None = None
     for family in families:
         drawn = scene(problem, structure, family, rng, before)
         yield "the workload's", drawn
         # Large answers take long to work out: one stands for what the buffer held before.
-        before = drawn.expected if is_large else None
+        before = {n: e.value for n, e in drawn.expected.items()} if is_large else None
     if is_large and (small := _tiny(problem)):
         for family in problem.families:
             yield "the tiny workload's", scene(problem, small, family, rng)
@@ -215,11 +225,11 @@ def scene(
     structure: Structure,
     family: Family,
     rng: np.random.Generator,
-    before: dict[str, Expected] | None = None,
+    before: Arrays | None = None,
 ) -> Scene:
     """Draws inputs of the family; without `before`, the call before them is drawn from it too."""
     if before is None:
-        before = problem.oracle(structure, problem.values(structure, family, rng))
+        before = problem.answer(structure, problem.values(structure, family, rng))
     inputs = problem.values(structure, family, rng)
     return Scene(problem, structure, family, inputs, problem.oracle(structure, inputs), before)
 
@@ -286,7 +296,7 @@ def _first_tile(scene: Scene, name: str) -> np.ndarray:
 
 
 def _answer_previous(scene: Scene, name: str) -> np.ndarray:
-    return scene.before[name].store_as(scene.dtype_of(name))
+    return scene.store(name, scene.before)
 
 
 def _narrow(array: np.ndarray, narrow: DType) -> np.ndarray:
@@ -321,5 +331,5 @@ def _downcast(scene: Scene, name: str) -> np.ndarray:
     narrow = DOWNCASTS[scene.problem.precision.policy]
     with np.errstate(all="ignore"):
         rounded = {key: _narrow(array, narrow) for key, array in scene.inputs.items()}
-        answer = scene.problem.oracle(scene.structure, rounded)[name]
-    return answer.store_as(scene.dtype_of(name))
+        values = scene.problem.answer(scene.structure, rounded)
+    return scene.store(name, values)
