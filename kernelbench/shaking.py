@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from .cauchy import spread
+from .torch_modes import dispatching_class
 
 INNER = (
     *("gelu", "elu", "silu", "mish", "softplus", "log_sigmoid_forward", "hardswish"),
@@ -58,20 +59,14 @@ def shake_steps() -> AbstractContextManager[Any]:
 def _mode() -> Callable[[int], AbstractContextManager[Any]]:
     import torch
     from torch._decomp import decomposition_table
-    from torch.utils._python_dispatch import TorchDispatchMode
     from torch.utils._pytree import tree_map_only
 
-    class Shaking(TorchDispatchMode):  # type: ignore[misc]
+    class Shaking(dispatching_class()):  # type: ignore[misc]
         """Multiplies what each operation gives by 1 + u times a number for each element."""
 
         def __init__(self, draw: int) -> None:
             super().__init__()
             self.draw, self.step = draw, 0
-
-        @classmethod
-        def _should_skip_dynamo(cls) -> bool:
-            # What makes its compiler pass over this class imports the compiler first, for 2 s.
-            return False
 
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None

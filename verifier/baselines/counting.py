@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...kernelbench.problem import Prepared
+from ...kernelbench.torch_modes import dispatching_class
 from ...sandbox.definitions.trace_counts import count_call
 
 FUNCTION = 10
@@ -38,16 +39,9 @@ class Counted:
 
 def count_operations(compute: Prepared) -> Counted:
     """Calls it once; of what calls nothing of torch, nothing is counted."""
-    from torch.utils._python_dispatch import TorchDispatchMode
-
     found = Counted()
 
-    class Count(TorchDispatchMode):  # type: ignore[misc]
-        @classmethod
-        def _should_skip_dynamo(cls) -> bool:
-            # What makes its compiler pass over this class imports the compiler first, for 2 s.
-            return False
-
+    class Count(dispatching_class()):  # type: ignore[misc]
         def __torch_dispatch__(
             self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
