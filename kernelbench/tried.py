@@ -37,14 +37,16 @@ BESIDE = (8, 24)
 what is left out."""
 WHOLE = (range(8, 14), (*range(4, 8), *range(14, 17)))
 """Of a whole shape every axis is two to one of these, or shorter: kernels have a path for whole
-tiles alone, and paths that are built for one such length. The first ones come first: no other shape
-has them by chance."""
+tiles alone, and paths that are built for one such length. The first ones are in every plan: few
+other shapes have them."""
 USUAL = (
-    (192, 384, 640, 768, 1000, 1536, 3072, 5120),
-    (200, 224, 320, 500, 896, 1280, 2560, 10_000),
+    (192, 384, 640, 768, 1000, 1536, 3072),
+    (200, 224, 320, 500, 896, 1280, 2560, 5120, 10_000),
 )
 """Of a usual shape every axis has a length that layers and data sets have, and that is no power of
-two: kernels are built for one such length, too. The first ones come first."""
+two: kernels are built for one such length, too. The first ones are in every plan."""
+OF_A_PLAN = 32
+"""Shapes of either kind that a full plan has."""
 USUAL_BESIDE = (24, 40, 48, 80, 96, 100, 112, 160)
 """And that the others have beside a long one."""
 LEAST_KEPT = 4
@@ -201,8 +203,8 @@ class Tried:
     def next_whole(
         self, most: Mapping[str, int], odd: Odd, steps: int | None = None
     ) -> dict[str, int]:
-        """Powers of two. One axis after the other has each of WHOLE before any comes again; the
-        others are as long as MOST_OF_TWO leaves room for, and mostly differ.
+        """Powers of two. One axis after the other has those of WHOLE, see `_lead`; the others are
+        as long as MOST_OF_TWO leaves room for, and mostly differ.
 
         Args:
             most: of each axis.
@@ -212,16 +214,17 @@ class Tried:
         self._whole += 1
 
         def choose(axis: str, turn: int, place: int, room: int) -> int:
-            powers = self._order(axis, 1 << 33, WHOLE)
-            return 1 << min(powers[(turn + 4 * place) % len(powers)], room.bit_length() - 1)
+            powers = [self._order(axis, (1 << 33) + at, tier) for at, tier in enumerate(WHOLE)]
+            power = _lead(powers, turn + 4 * place, len(most))
+            return 1 << min(power, room.bit_length() - 1)
 
         return self._lead_in_turn(self._whole - 1, most, odd, steps, choose)
 
     def next_usual(
         self, most: Mapping[str, int], odd: Odd, steps: int | None = None
     ) -> dict[str, int]:
-        """Lengths that are usual. One axis after the other has each of USUAL before any comes
-        again; the others have the first one of an order of theirs that there is room for.
+        """Lengths that are usual. One axis after the other has those of USUAL, see `_lead`; the
+        others have the first one of an order of theirs that there is room for.
 
         Args:
             most: of each axis.
@@ -231,8 +234,10 @@ class Tried:
         self._usual += 1
 
         def choose(axis: str, turn: int, place: int, room: int) -> int:
-            tiers = ((*USUAL_BESIDE, *USUAL[0], *USUAL[1]),) if place else USUAL
-            order = self._order(axis, (1 << 34) + bool(place), tiers)
+            lengths = [self._order(axis, (1 << 34) + at, tier) for at, tier in enumerate(USUAL)]
+            if not place and (length := _lead(lengths, turn, len(most))) <= room:
+                return length
+            order = self._order(axis, (1 << 34) + len(USUAL), (*USUAL_BESIDE, *USUAL[0], *USUAL[1]))
             start = (turn + place) % len(order)
             turned = [*order[start:], *order[:start]]
             return next((length for length in turned if length <= room), room)
@@ -293,13 +298,23 @@ class Tried:
         stride, start = self._make_rng(axis, 1 << 32).integers(RESIDUES, size=2)
         return int(number * (2 * stride + 1) + start) % RESIDUES
 
-    def _order(self, axis: str, number: int, tiers: Sequence[Sequence[int]]) -> list[int]:
-        """The members of each tier in an order of their own, one tier after the other."""
-        rng = self._make_rng(axis, number)
-        return [int(one) for tier in tiers for one in rng.permutation(np.array(tier))]
+    def _order(self, axis: str, number: int, members: Sequence[int]) -> list[int]:
+        return [int(one) for one in self._make_rng(axis, number).permutation(np.array(members))]
 
     def _make_rng(self, axis: str, number: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, number, *axis.encode()])
+
+
+def _lead(tiers: Sequence[Sequence[int]], turn: int, axes: int) -> int:
+    """What an axis has in its so manieth turn: all of the first tier, then as many of the second as
+    a plan of so many axes has turns for, then the first again: all of it is in any OF_A_PLAN shapes
+    that follow each other."""
+    first, second = tiers
+    others = min(len(second), max(1, OF_A_PLAN // axes - len(first)))
+    period, at = divmod(turn, len(first) + others)
+    if at < len(first):
+        return first[at]
+    return second[(period * others + at - len(first)) % len(second)]
 
 
 def _find_room(sizes: Mapping[str, int], most: int, left: int, steps: int | None) -> int:

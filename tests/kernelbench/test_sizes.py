@@ -35,6 +35,7 @@ from kernelwright.kernelbench.tried import (
     MOST_BROAD,
     MOST_MIDDLING,
     MOST_OF_TWO,
+    OF_A_PLAN,
     RESIDUES,
     USUAL,
     USUAL_BESIDE,
@@ -120,12 +121,13 @@ def test_some_are_powers_of_two_along_every_axis(names: tuple[str, ...], seed: i
     tried, odd, most = Tried(seed), Odd(), dict.fromkeys(names, BEYOND_16_BITS)
     steps = MOST_OF_ALL if len(names) < 4 else None
     powers = [*WHOLE[0], *WHOLE[1]]
-    shapes = [tried.next_whole(most, odd, steps) for _ in range(len(powers) * len(names))]
+    shapes = [tried.next_whole(most, odd, steps) for _ in range(4 * OF_A_PLAN)]
     assert not any(length & (length - 1) for shape in shapes for length in shape.values())
     for name in names:
         assert {shape[name] for shape in shapes} >= {1 << power for power in powers}
-        first = {shape[name] for shape in shapes[: len(WHOLE[0]) * len(names)]}
-        assert first >= {1 << power for power in WHOLE[0]}
+        for start in range(0, 3 * OF_A_PLAN, 7):
+            some = {shape[name] for shape in shapes[start : start + OF_A_PLAN]}
+            assert some >= {1 << power for power in (WHOLE[0] if len(names) > 2 else powers)}
     vectors = [shape for shape in shapes if min(shape.values()) >= 16]
     assert len(vectors) >= len(shapes) // 3
     assert sum(len(set(shape.values())) > 1 for shape in vectors) >= len(vectors) * 0.8
@@ -133,20 +135,22 @@ def test_some_are_powers_of_two_along_every_axis(names: tuple[str, ...], seed: i
 
 @pytest.mark.parametrize("names", [*AXES, ("M", "N", "K", "H")])
 @pytest.mark.parametrize("seed", range(3))
-def test_every_axis_has_the_lengths_that_layers_have(names: tuple[str, ...], seed: int) -> None:
+def test_every_verification_has_the_lengths_that_layers_have(
+    names: tuple[str, ...], seed: int
+) -> None:
     ranges, own = dict.fromkeys(names, Range()), dict.fromkeys(names, 300)
     steps = MOST_OF_ALL if len(names) < 4 else None
-    sizes = draw_sizes(ranges, own, np.random.default_rng(seed), steps)
-    shapes = list(itertools.islice(sizes, SHAPES))
-    for name in names:
-        lengths = {shape[name] for shape in shapes}
-        # Four times eight shapes: of four axes each leads in eight, of two in all of sixteen.
-        assert lengths >= set(USUAL[0])
-        assert len(names) > 2 or lengths >= set(USUAL[1])
-        assert len(names) < 2 or len(lengths & set(USUAL_BESIDE)) >= len(USUAL_BESIDE) - 3
-    if len(names) > 1:
-        usual = {*itertools.chain(*USUAL), *USUAL_BESIDE}
-        assert sum(usual.issuperset(shape.values()) for shape in shapes) >= 24
+    tried, usual = Tried(seed), {*itertools.chain(*USUAL), *USUAL_BESIDE}
+    for count in (SHAPES, 28, SHAPES):  # of a campaign, one after the other
+        sizes = draw_sizes(ranges, own, np.random.default_rng(seed), steps, tried)
+        shapes = list(itertools.islice(sizes, count))
+        for name in names if count == SHAPES else ():
+            lengths = {shape[name] for shape in shapes}
+            assert lengths >= set(USUAL[0])
+            assert len(names) > 2 or lengths >= set(USUAL[1])
+            assert len(names) < 2 or len(lengths & set(USUAL_BESIDE)) >= len(USUAL_BESIDE) // 2
+        found = sum(usual.issuperset(shape.values()) for shape in shapes)
+        assert found >= (OF_A_PLAN * 3 // 4 if count == SHAPES else 2)
 
 
 @pytest.mark.parametrize("names", AXES[1:])
@@ -226,8 +230,9 @@ def test_some_are_beyond_128_in_every_axis_with_every_remainder_modulo_32(
 def test_seeds_draw_different_sizes_and_one_seed_the_same() -> None:
     assert drawn(("M", "N"), 1) == drawn(("M", "N"), 1)
     first, second = ({tuple(s.values()) for s in drawn(("M", "N"), seed)} for seed in (1, 2))
-    # A few are (1, something short), and there are not many powers of two.
-    assert len([one for one in first & second if any(n & (n - 1) for n in one)]) < 15
+    # A few are (1, something short), and there are not many powers of two or usual lengths.
+    known = {*itertools.chain(*USUAL), *USUAL_BESIDE, *(1 << power for power in range(17))}
+    assert len([one for one in first & second if not known.issuperset(one)]) < 15
 
 
 def test_a_range_is_kept_and_a_choice_is_one_of_its_values() -> None:
