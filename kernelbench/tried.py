@@ -54,6 +54,8 @@ LEAST_KEPT = 4
 THIN_LOGS = (7.0, 13.9)
 """Of a thin shape one axis is 1 and another two to a power between these: a single row that is
 shared out among threads, and a product with a vector, have paths of their own."""
+MAGNITUDES = 8
+"""Each of as many parts of that range has one of so many in a row."""
 
 ODD = np.arange(3, 48, 2)
 """Moduli of which a power of two tells nothing."""
@@ -271,7 +273,7 @@ class Tried:
         self, most: Mapping[str, int], rng: np.random.Generator, odd: Odd
     ) -> dict[str, int]:
         """One axis is 1 and another long, each pair in turn; of a pair any eight that follow each
-        other differ modulo 8 along the long one.
+        other differ modulo 8 along the long one, and eight in a row are of eight magnitudes.
 
         Args:
             most: of each axis.
@@ -283,7 +285,10 @@ class Tried:
         thin, long = pairs[at]
         least, longest = THIN_LOGS
         longest = max(least, min(longest, math.log2(most[long])))
-        length = int(2 ** rng.uniform(least, longest)) // RESIDUES * RESIDUES
+        block, place = divmod(turn, MAGNITUDES)
+        order = self._order(f"{thin} {long}", (1 << 35) + block, range(MAGNITUDES))
+        share = (order[place] + rng.random()) / MAGNITUDES
+        length = int(2 ** (least + share * (longest - least))) // RESIDUES * RESIDUES
         length += self._take_in_turn(long, turn)
         beside = min(BESIDE[1], MOST_OF_TWO // length)
         sizes = {axis: int(rng.integers(BESIDE[0], beside, endpoint=True)) for axis in most}

@@ -211,17 +211,17 @@ class _Seen:
     each axis has had one family of those as often as another, but for the probe, of which little is
     not zero: half as often. Of the shapes that are long in their entries alone, which are many,
     some are on any. What lies FAR along an axis, at the edge of a tile mostly, is never on a probe,
-    nor on any; nor is a usual length, which few shapes have. A remainder has been tried once a
-    shape that is short in all axes, and very short in none, had it on such values. Every other of
-    the middling ones is on them. Of the others most are on them that bring a remainder which was
-    not tried yet.
+    nor on any; nor is a usual length or what is 1 along an axis and long along another: few shapes
+    are. A remainder has been tried once a shape that is short in all axes, and very short in none,
+    had it on such values. Every other of the middling ones is on them. Of the others most are on
+    them that bring a remainder which was not tried yet.
     """
 
     def __init__(self) -> None:
         self._long: Counter[tuple[str, Family]] = Counter()
         self._entries = 0
         self._remainders: set[tuple[str, int]] = set()
-        self._middling = self._far = self._usual = 0
+        self._middling = self._far = self._few = 0
         self._turns = {True: 0, False: 0}
 
     def choose_sharp(self, structure: Structure, sharp: list[Family]) -> Family | None:
@@ -242,9 +242,10 @@ class _Seen:
         if showing and max(drawn.values()) >= FAR:
             self._far += 1
             return showing[self._far % len(showing)]
-        if showing and KNOWN.intersection(drawn.values()):
-            self._usual += 1
-            return showing[self._usual % len(showing)]
+        is_thin = min(drawn.values()) == 1 and max(drawn.values()) >= RESIDUES
+        if showing and (is_thin or KNOWN.intersection(drawn.values())):
+            self._few += 1
+            return showing[self._few % len(showing)]
         if structure.is_middling:
             self._middling += 1
             turn, is_any = divmod(self._middling, 2)
