@@ -41,7 +41,8 @@ NO_BULK: Mapping[Depth, int] = {}
 ON_TARGET = {Depth.FULL: 5, Depth.CONFIRM: 5, Depth.RECORD: 25}
 """Trials on the workload itself, at least: it is the slow one."""
 ON_ANY = 4
-"""Of so many shapes with many entries, and no long axis else, one is on any values."""
+"""Of so many shapes with many entries, and no long axis else, one is on any values, and of so many
+with a usual length."""
 SHARP = (Family.EXACT, Family.PROBE, Family.LARGE)
 """Families that show what random values hide; tried first."""
 SHOWING = (Family.EXACT, Family.LARGE)
@@ -211,10 +212,10 @@ class _Seen:
     each axis has had one family of those as often as another, but for the probe, of which little is
     not zero: half as often. Of the shapes that are long in their entries alone, which are many,
     some are on any. What lies FAR along an axis, at the edge of a tile mostly, is never on a probe,
-    nor on any; nor is a usual length or what is 1 along an axis and long along another: few shapes
-    are. A remainder has been tried once a shape that is short in all axes, and very short in none,
-    had it on such values. Every other of the middling ones is on them. Of the others most are on
-    them that bring a remainder which was not tried yet.
+    nor on any. What has a usual length is on any once in four. A remainder has been tried once a
+    shape that is short in all axes, and very short in none, had it on such values. Every other of
+    the middling ones is on them. Of the others most are on them that bring a remainder which was
+    not tried yet.
     """
 
     def __init__(self) -> None:
@@ -242,10 +243,10 @@ class _Seen:
         if showing and max(drawn.values()) >= FAR:
             self._far += 1
             return showing[self._far % len(showing)]
-        is_thin = min(drawn.values()) == 1 and max(drawn.values()) >= RESIDUES
-        if showing and (is_thin or KNOWN.intersection(drawn.values())):
+        if showing and KNOWN.intersection(drawn.values()):
             self._few += 1
-            return showing[self._few % len(showing)]
+            turn = self._few + self._few // ON_ANY
+            return showing[turn % len(showing)] if self._few % ON_ANY else None
         if structure.is_middling:
             self._middling += 1
             turn, is_any = divmod(self._middling, 2)
