@@ -9,7 +9,7 @@ def dispatching_class() -> type:
     takes two seconds and a folder for temporary files that a jail need not have."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    class Dispatching(TorchDispatchMode):
+    class Dispatching(TorchDispatchMode):  # type: ignore[misc]
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
             return False
