@@ -48,7 +48,8 @@ class Family(StrEnum):
     """Denormal logits for a softmax; elsewhere some rows of one factor, whose answers must not be
     flushed to zero."""
     LARGE = "large"
-    """Large magnitudes that stay finite in the declared arithmetic; large logits for a softmax."""
+    """Large magnitudes that stay finite in the declared arithmetic; large logits for a softmax. Of
+    whole numbers all are near the type's largest, with one sign: sums are as large as can be."""
     NONFINITE = "nonfinite"
     """Normal with a few NaN and infinities where the definition says what becomes of them."""
     EXACT = "exact"
@@ -71,7 +72,7 @@ PLAIN = (
 """Families of every problem that does not leave one out."""
 
 
-WHOLE = (Family.DENORMAL, Family.LARGE, Family.NONFINITE, Family.PROBE)
+WHOLE = (Family.DENORMAL, Family.NONFINITE, Family.PROBE)
 """Families that say nothing of whole numbers."""
 
 

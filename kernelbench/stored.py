@@ -16,6 +16,9 @@ from .problem import Arrays, Family, Tensor
 
 SUMMED = 64.0
 """Factors of a float16 product are no larger, so that most of its sums are finite."""
+LARGE_CODES = 0.75
+"""Share of an integer type's largest from which its LARGE ones lie, all of one sign: a thousand
+products of int8 are beyond what float32 counts exactly, and none of 130,000 beyond int32."""
 MANY = 1 / 64
 """Share of elements beyond the range from which all are scaled; fewer are cut off at its end."""
 _FLOAT32_DENORMAL, _LIFT = 2.0**-126, 2.0**113
@@ -77,10 +80,25 @@ def _bring_into_range(array: np.ndarray, most: float) -> np.ndarray:
     return lifted
 
 
+def _make_large(array: np.ndarray) -> np.ndarray:
+    """The same order of sizes, from LARGE_CODES to 1, with the sign of the first; 0 stays 0."""
+    size = np.abs(array)
+    filled = LARGE_CODES + (1 - LARGE_CODES) * size / (size.max(initial=0.0) or 1.0)
+    sign = -1.0 if array.size and array.flat[0] < 0 else 1.0
+    large: np.ndarray = np.where(size > 0, sign * filled, 0.0).astype(array.dtype)
+    return large
+
+
 def _quantise(array: np.ndarray, dtype: DType, family: Family, *, is_constant: bool) -> np.ndarray:
     """Whole numbers: small ones as they are, others such that the largest becomes the type's
-    largest (absmax quantisation)."""
+    largest (absmax quantisation); LARGE ones near that, so that sums show what a narrow one loses.
+    """
     most = 2 ** (dtype.bits - 1) - 1
+    if most > 1 << 24:
+        # float32 has no such largest number, but the one behind it.
+        array = array.astype(np.float64)
+    if family is Family.LARGE and not is_constant:
+        array = _make_large(array)
     if family is not Family.EXACT and not is_constant:
         largest = float(np.abs(array).max(initial=0.0)) or 1.0
         array = array * (most / largest)

@@ -31,7 +31,7 @@ PROBLEM = {
         "tiny": {"tiny": {"M": 32, "N": 40, "K": 96}},
         "adversarial": {"129x65x257": "one more than tile sizes", "1x1000x2048": "a single token"},
     },
-    "families": "nonfinite exact",
+    "families": "large nonfinite exact",
     "accuracy": "n = 4, s = |sum sx sw| + |bias|: the sum is exact in int32. Scales and bias may "
     "be NaN, never infinite.",
 }

@@ -26,6 +26,7 @@ _VIEWS = (
         "movedim",
     ),
 )
+_PRODUCTS = (".mm", ".bmm", "._int_mm", "._scaled_mm", "matmul", ".mv", ".dot")
 _ATTENTION = "scaled_dot_product_attention"
 _HELD_TWICE = 2
 """What an operation reads is held beside what it gives."""
@@ -165,7 +166,7 @@ def _depth(target: str, read: list[Any]) -> Any:
         return read[0][-1:]
     if "addmm" in target or "baddbmm" in target:
         return read[1][-1:]
-    if any(word in target for word in (".mm", ".bmm", "matmul", ".mv", ".dot")):
+    if any(word in target for word in _PRODUCTS):
         return read[0][-1:]
     return None
 

@@ -118,6 +118,19 @@ def test_what_a_file_draws_itself_in_another_type_stays_as_it_is() -> None:
     assert found.dtype == np.float64
 
 
+def test_large_codes_of_one_sign_are_more_than_float32_can_count() -> None:
+    rng = np.random.default_rng(0)
+    large = rng.standard_normal((3, 2000), np.float32) * np.float32(1e9)
+    large[:, 7] = 0
+    tensor = Tensor(name="x", dtype="int8", shape=("M", "K"))
+    held = store(large, tensor, Family.LARGE, is_summed=True, is_constant=False)
+    size = np.abs(held.astype(np.int64))
+    assert not held[:, 7].any()
+    assert (size[held != 0].min(), size.max()) == (95, 127)
+    assert len(np.unique(np.sign(held[held != 0]))) == 1
+    assert (size**2).sum(1).min() > 1 << 24
+
+
 def test_an_oracle_is_given_float32() -> None:
     codes = np.arange(-4, 4, dtype=np.int8)
     arrays = {"x": np.ones(3, np.float16), "q": codes, "d": np.ones(2)}

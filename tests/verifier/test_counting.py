@@ -22,7 +22,7 @@ def calls() -> dict[str, tuple[Callable[[], Any], int, int]]:
     x, w, y = torch.randn(4, 5), torch.randn(5, 6), torch.empty(4, 6)
     images, filters, query = torch.randn(2, 3, 8, 8), torch.randn(4, 3, 3, 3), torch.randn(2, 6, 8)
     dense, square = torch.zeros(4, 5), torch.randn(5, 5)
-    array = x.numpy()
+    array, codes = x.numpy(), torch.ones(32, 32, dtype=torch.int8)
     dense[0, 1] = dense[2, 2] = dense[3, 4] = 1.0
     sparse = dense.to_sparse_csr()
     gelu, attend = torch.nn.functional.gelu, torch.nn.functional.scaled_dot_product_attention
@@ -33,6 +33,7 @@ def calls() -> dict[str, tuple[Callable[[], Any], int, int]]:
             2 * 4 * 5 * 6 + 4 * 6,
             2 * 4 * 5 * 6 + FUNCTION * 4 * 6,
         ),
+        "product of codes": (lambda: torch._int_mm(codes, codes), 2 * 32**3, 2 * 32**3),
         "convolution": (
             lambda: torch.nn.functional.conv2d(images, filters),
             2 * 27 * 2 * 4 * 36,
@@ -56,7 +57,14 @@ def calls() -> dict[str, tuple[Callable[[], Any], int, int]]:
 @pytest.mark.parametrize(
     "name",
     [
-        *("product", "product and function", "convolution", "attention", "row sums"),
+        *(
+            "product",
+            "product and function",
+            "product of codes",
+            "convolution",
+            "attention",
+            "row sums",
+        ),
         *("sparse product", "sparse by a vector", "sampled product", "moves", "numpy"),
     ],
 )

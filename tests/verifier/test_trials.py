@@ -282,6 +282,19 @@ def test_wide_patterns_have_long_rows_and_entries_in_the_last_ones(name: str) ->
         assert (wide.arrays["indices"] >= BEYOND_16_BITS).sum() > 50
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_every_plan_of_whole_numbers_has_sums_that_float32_cannot_count(seed: int) -> None:
+    problem, rng = registry.get("gemm_int8"), np.random.default_rng(seed)
+    wrong = 0
+    for trial in full_plan("gemm_int8", seed):
+        if trial.family in SHOWING and trial.structure.axes["K"] > 1100:
+            inputs = problem.values(trial.structure, trial.family, rng)
+            products = inputs["A"][0].astype(np.int64) * inputs["B"][:, 0]
+            summed = np.cumsum(products.astype(np.float32), dtype=np.float32)[-1]
+            wrong += int(summed) != products.sum()
+    assert wrong > 10
+
+
 def test_a_changed_element_of_a_small_integer_is_another_one_of_its_type() -> None:
     problem = registry.get("gemm_int8")
     structure = problem.structure(problem.workload("tiny"))
