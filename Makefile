@@ -14,6 +14,9 @@ WITHOUT_bubblewrap := landlock
 # Whole files, the longest ones first (tests/conftest.py). Many a test waits for a disk or a deadline:
 # two CPUs have work for three.
 ABREAST := -n 3 --dist loadfile --no-loadscope-reorder
+SLOWEST := --durations=15 --durations-min=5
+# The files with tests of a mark: collecting all others takes half a minute, and chooses nothing.
+MARKED = $(sort $(shell grep -rlw 'mark\.$(1)' tests --include='test_*.py'))
 VENV := .venv
 BIN := $(VENV)/bin
 # All that developers need, and what a user needs for a campaign and its report.
@@ -55,17 +58,17 @@ demo: $(LEAN)
 test: $(STAMP)
 	status=0; own=; test -n "$$TEST_CACHE" || own=$$(mktemp -d); \
 	export TEST_CACHE="$${TEST_CACHE:-$$own}"; \
-	$(BIN)/pytest $(ABREAST) -m "not timed" || status=1; \
-	$(BIN)/pytest -m timed || status=1; \
+	$(BIN)/pytest $(ABREAST) $(SLOWEST) -m "not timed" || status=1; \
+	$(BIN)/pytest $(SLOWEST) -m timed $(call MARKED,timed) || status=1; \
 	test -z "$$own" || rm -rf "$$own"; exit $$status
 
 # What ends otherwise where a jail does, in one jail: the other is taken away from the whole run.
 test-jail: $(STAMP)
 	status=0; \
 	$(BIN)/python tests/poorer_machine.py $(WITHOUT_$(JAIL)) -- \
-		$(BIN)/pytest $(ABREAST) -m "jail and not timed" || status=1; \
+		$(BIN)/pytest $(ABREAST) -m "jail and not timed" $(call MARKED,jail) || status=1; \
 	$(BIN)/python tests/poorer_machine.py $(WITHOUT_$(JAIL)) -- \
-		$(BIN)/pytest -m "jail and timed" || status=1; \
+		$(BIN)/pytest -m "jail and timed" $(call MARKED,jail) || status=1; \
 	exit $$status
 
 # Every row of the long tables of which a sample is in `make test` (tests/sampling.py).

@@ -78,7 +78,7 @@ def assert_named(verdict: Verdict, wanted: set[int]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", one_in(2, sorted(MARKED, key=MARKED.__getitem__)))
+@pytest.mark.parametrize("name", one_in(4, sorted(MARKED, key=MARKED.__getitem__)))
 def test_what_is_wrong_leads_with_its_line(court: Court, name: str) -> None:
     problem, words = MARKED[name]
     source = (HERE / "cuda_explained" / f"{name}.cu").read_text("utf-8")
@@ -88,7 +88,7 @@ def test_what_is_wrong_leads_with_its_line(court: Court, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", one_in(2, sorted(BUGS, key=BUGS.__getitem__, reverse=True)))
+@pytest.mark.parametrize("name", one_in(4, sorted(BUGS, key=BUGS.__getitem__, reverse=True)))
 def test_a_seeded_mistake_leads_with_its_line(court: Court, name: str) -> None:
     problem, words = BUGS[name]
     source = (HERE / "cuda_bugs" / f"{name}.cu").read_text("utf-8")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import statistics
 import types
 from collections.abc import Iterator
 from pathlib import Path
 
-from package_tree import Module, modules
+from package_tree import ROOT, Module, modules
 
 MAX_MODULE = 450
 MAX_FUNCTION = 60
@@ -126,3 +127,10 @@ def test_every_module_names_its_licence() -> None:
     line = "# SPDX-License-Identifier: Apache-2.0\n"
     silent = [str(m.path) for m in modules() if not m.path.read_text("utf-8").startswith(line)]
     assert silent == []
+
+
+def test_marks_that_runs_ask_for_stand_in_the_files_of_their_tests() -> None:
+    """The Makefile finds these files by the text of the mark."""
+    mark = re.compile(r"mark\.(timed|jail)\b")
+    others = [path for path in (ROOT / "tests").rglob("*.py") if path.name[:5] != "test_"]
+    assert [path for path in others if mark.search(path.read_text("utf-8"))] == []

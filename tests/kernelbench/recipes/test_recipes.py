@@ -70,8 +70,8 @@ SAMPLED_IN = (
 )
 """Of each template one narrow type: float16 and bfloat16 differ in how they are loaded and stored,
 which is the same text in all of them."""
-SAMPLED = one_in(3, [recipe for recipe in ALL if recipe.problem in (*PROBLEMS, *SAMPLED_IN)])
-PORTABLE = one_in(4, [recipe for recipe in ALL if recipe.problem in (*PROBLEMS, *FAST)])
+SAMPLED = one_in(4, [recipe for recipe in ALL if recipe.problem in (*PROBLEMS, *SAMPLED_IN)])
+PORTABLE = one_in(6, [recipe for recipe in ALL if recipe.problem in (*PROBLEMS, *FAST)])
 TRIED_IN = some_of(IN_POLICIES, lambda problem: problem in (*FAST, *SAMPLED_IN))
 
 
