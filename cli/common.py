@@ -123,6 +123,7 @@ PreparationOption = Annotated[
         metavar="DURATION",
     ),
 ]
+TIMING = "NAME@server: cold and with pauses; NAME@offline: warm, back to back."
 MatrixOption = Annotated[Path | None, option("--matrix", "Your own .mtx, .mtx.gz or .npz.")]
 AxesOption = Annotated[
     list[str] | None,

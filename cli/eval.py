@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from ..workbench.candidate import Candidate
     from ..workbench.evaluating import Evaluator
 
-WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to time it on.")]
+WorkloadOption = Annotated[
+    str | None,
+    common.option("--workload", f"The workload to time it on. {common.TIMING}"),
+]
 LanguageOption = Annotated[
     str | None,
     common.option("--language", f"{list_names()} [default: by the file's ending]."),

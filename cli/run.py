@@ -55,7 +55,10 @@ ProblemArgument = Annotated[
     str | None, typer.Argument(help="What to work on; see `kernelwright problems`.")
 ]
 WorkflowOption = Annotated[str | None, common.option("--workflow", "How the agents work together.")]
-WorkloadOption = Annotated[str | None, common.option("--workload", "The workload to be fast on.")]
+WorkloadOption = Annotated[
+    str | None,
+    common.option("--workload", f"The workload to be fast on. {common.TIMING}"),
+]
 MaxEvalsOption = Annotated[
     str | None, common.option("--max-evals", "Stop after so many evaluations.")
 ]

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 from ..errors import UnknownNameError, UsageError
 from ..traces.wording import word_shares
-from .problem import Part, Problem, Workload
+from .problem import Part, Problem, Timing, Workload, split_timing
 from .registry import workload_for
 
 PACK = "pack:"
@@ -64,7 +64,7 @@ def workload_of(
         matrix: The path of a matrix file.
         axes: Sizes in place of the workload's own; several make as many workloads.
         several: Workloads with weights, a trace or a pack (`read_calls`); `/8` behind it says how
-            many are to stand for all.
+            many are to stand for all, and `@server` or `@offline` how all of them are timed.
 
     Raises:
         UsageError: it cannot be, or is asked for twice.
@@ -79,8 +79,9 @@ def workload_of(
     if not calls and not several:
         return workload_for(problem, name, matrix=matrix)
     if several:
-        calls, most = read_calls(problem, *_split_count(several))
-        return join_calls(problem, calls, several, most=most)
+        named, timing = split_timing(several) if _is_one(several) else (several, Timing.USUAL)
+        calls, most = read_calls(problem, *_split_count(named))
+        return join_calls(problem, calls, named, most=most).timed_as(timing)
 
     def resize(call: Call) -> Workload:
         return workload_for(problem, name, matrix=matrix, **call.axes)
@@ -139,6 +140,11 @@ def name_packs() -> list[str]:
     """The packs of this package."""
     found = (entry.name for entry in _find_packs().iterdir())
     return sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml"))
+
+
+def _is_one(several: str) -> bool:
+    """Whether `--workloads` names one thing that holds all, and no list of workloads."""
+    return several.startswith(PACK) or Path(split_timing(several)[0]).suffix in _READERS
 
 
 def _split_count(asked: str) -> tuple[str, int]:

@@ -108,6 +108,32 @@ their operands and their results (PTX ISA, atom: `.f32` flushes subnormals), and
 that are built on them: on a GPU each term of any sum may be off by this much."""
 
 
+class Timing(StrEnum):
+    """How calls that are timed follow each other; the two modes are those of CUDA-L2
+    (arXiv 2512.02551), told by what a caller does between two calls."""
+
+    USUAL = ""
+    """Each call follows one of somebody else. On a device its L2 cache is cold."""
+    OFFLINE = "offline"
+    """Back to back: each call follows one of the same side, and as much of its inputs is in the
+    caches as they hold."""
+    SERVER = "server"
+    """Cold: nothing is in the caches, and before each call there is a pause of random length."""
+
+
+TIMED = {
+    Timing.OFFLINE: "timed back to back, its inputs in the caches as far as they fit",
+    Timing.SERVER: "timed with cold caches, behind pauses of random length",
+}
+"""In words, as a workload's note has them."""
+
+
+def split_timing(name: str) -> tuple[str, Timing]:
+    """`512@server` → what is named, and how it is timed."""
+    base, at, mode = name.rpartition("@")
+    return (base, Timing(mode)) if at and mode in TIMED else (name, Timing.USUAL)
+
+
 class Workload(BaseModel):
     """One concrete instance of a Problem: axis values and how its structure is made."""
 
@@ -127,9 +153,22 @@ class Workload(BaseModel):
     seed: int = 0
     """Seed of the structure; never of the values."""
     note: str = ""
+    timing: Timing = Timing.USUAL
     parts: tuple[Part, ...] = ()
     """Of several that a kernel is to be fast on together: these, the weightiest first. Axes and
     pattern are theirs then."""
+
+    def timed_as(self, timing: Timing) -> Workload:
+        """This, or each of its parts, timed in one of the two modes: its name and note say so."""
+        if timing is Timing.USUAL:
+            return self
+        parts = tuple(
+            part.model_copy(update={"workload": part.workload.timed_as(timing)})
+            for part in self.parts
+        )
+        note = ", ".join(filter(None, (self.note, TIMED[timing])))
+        changed = {"name": f"{self.name}@{timing}", "note": note, "timing": timing, "parts": parts}
+        return self.model_copy(update=changed)
 
     @property
     def first(self) -> Workload:

@@ -18,7 +18,7 @@ from .declared import problem_of_module
 from .definition import read_text
 from .matrices import file_sha256
 from .policies import Policy, declare_in, split_name
-from .problem import Problem, Workload
+from .problem import Problem, Timing, Workload, split_timing
 from .sparse import OWN_AXES
 from .standins import STAND_INS
 
@@ -188,18 +188,13 @@ def problems() -> tuple[Problem, ...]:
     return tuple(get(name) for name in _PROBLEMS)
 
 
-def workload_names(problem: Problem) -> tuple[str, ...]:
-    """Everything `--workload` takes for a problem: its own workloads, then graph stand-ins."""
-    own = tuple(workload.name for workload in problem.workloads)
-    return own + (tuple(STAND_INS) if "sparse" in problem.tags else ())
-
-
 def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: int) -> Workload:
     """The workload that a user means.
 
     Args:
         name: a workload of the problem, a graph stand-in (sparse problems), or the path of a
-            matrix file; empty: the matrix if one is given, else the default workload.
+            matrix file; empty: the matrix if one is given, else the default workload. Behind it may
+            stand how it is timed: `512@server`, `@offline` (problem.Timing).
         matrix: the path of a matrix file (sparse problems).
         axes: values for the axes a pattern does not give, e.g. `N=64`.
 
@@ -208,6 +203,18 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
         MatrixError: if the file is not there, or the problem takes none.
         UsageError: if an axis is not one that can be chosen.
     """
+    is_own = name in (workload.name for workload in problem.workloads)
+    base, timing = (name, Timing.USUAL) if is_own else split_timing(name)
+    return _find_workload(problem, base, matrix, axes).timed_as(timing)
+
+
+def workload_names(problem: Problem) -> tuple[str, ...]:
+    """Everything `--workload` takes for a problem: its own workloads, then graph stand-ins."""
+    own = tuple(workload.name for workload in problem.workloads)
+    return own + (tuple(STAND_INS) if "sparse" in problem.tags else ())
+
+
+def _find_workload(problem: Problem, name: str, matrix: str, axes: dict[str, int]) -> Workload:
     if matrix or name.endswith(MATRIX_ENDINGS):
         return _resize_workload(problem, _of_matrix(problem, matrix or name), axes)
     if not name:

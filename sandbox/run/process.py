@@ -202,6 +202,10 @@ class Runner:
     def expect(self, table: bytes) -> None:
         """Says what calls are given behind their tensors, for who times their launches."""
 
+    def warm(self) -> None:
+        """From now on a cache of its own holds the inputs of a call, for who has one and clears it.
+        Others find there what was written last."""
+
     def ping(self, first: int = 0, count: int = 0, *, timeout_s: float = 5.0) -> None:
         """Names slots that calls will run: a Python runner makes their tensors now."""
         self._hear(FrameKind.PONG, self._say(FrameKind.PING, first, count), timeout_s)

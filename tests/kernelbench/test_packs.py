@@ -44,6 +44,17 @@ def test_workloads_are_named_with_weights() -> None:
     assert shares(found) == {"cora": 2, "tiny": 0.5}
 
 
+def test_several_are_timed_in_a_mode_each_or_all_together() -> None:
+    each = workload_of(SPMM, several="tiny@server:3,cora")
+    assert shares(each) == {"tiny@server": 3, "cora": 1}
+    assert [part.workload.timing for part in each.parts] == ["server", ""]
+    both = workload_of(GEMM, several="pack:hgemm/3@offline")
+    assert both.name == "pack:hgemm/3@offline"
+    assert {part.workload.timing for part in both.parts} == {"offline"}
+    sized = workload_of(SOFTMAX, "@server", axes=["M=1,N=8", "M=2,N=8"])
+    assert shares(sized) == {"M=1,N=8@server": 1, "M=2,N=8@server": 1}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [

@@ -10,7 +10,7 @@ from scipy.sparse import random as random_sparse
 
 from kernelwright.errors import MatrixError, UnknownNameError, UsageError
 from kernelwright.kernelbench.languages import CUDA, LANGUAGES, TRITON, language_of
-from kernelwright.kernelbench.problem import Workload, c_parameters
+from kernelwright.kernelbench.problem import TIMED, Timing, Workload, c_parameters
 from kernelwright.kernelbench.registry import get, names, problems, workload_for
 from kernelwright.kernelbench.skeleton import signature
 
@@ -101,6 +101,20 @@ def test_an_axis_can_be_chosen() -> None:
         workload_for(get("spmm_csr"), "cora", Q=7)
     with pytest.raises(UsageError, match="cannot be 0"):
         workload_for(get("spmm_csr"), "cora", N=0)
+
+
+def test_a_workload_is_timed_in_a_mode_that_stands_behind_its_name() -> None:
+    softmax = get("softmax")
+    usual, cold = workload_for(softmax, "tiny"), workload_for(softmax, "tiny@server")
+    assert (usual.timing, cold.timing) == (Timing.USUAL, Timing.SERVER)
+    assert (cold.name, cold.axes, cold.kind) == ("tiny@server", usual.axes, "tiny")
+    assert cold.note.endswith(TIMED[Timing.SERVER])
+    assert workload_for(softmax, "@offline").name == f"{softmax.default_workload.name}@offline"
+    sized = workload_for(softmax, "@offline", M=3, N=5)
+    assert (sized.name, sized.timing) == ("M=3,N=5@offline", Timing.OFFLINE)
+    assert workload_for(get("spmm_csr"), "cora@server", N=7).name == "cora:N=7@server"
+    with pytest.raises(UnknownNameError, match="tiny@often"):
+        workload_for(softmax, "tiny@often")
 
 
 def test_a_matrix_file_is_a_workload(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from kernelwright.kernelbench.problem import BaselineCall
 from kernelwright.verifier.baselines import device
 
 
@@ -80,7 +82,7 @@ class SimulatedDevice:
         found._torch = SimpleNamespace(
             cuda=SimpleNamespace(Event=self.event, synchronize=self.wait)
         )
-        found._name, found._covers = "cuda", {}
+        found._name, found._covers, found._kept = "cuda", {}, []
         found._flush = SimpleNamespace(fill_=lambda _: self.enqueue(self.FLUSH_US))
         return found
 
@@ -100,6 +102,33 @@ def test_a_baseline_is_not_charged_for_what_its_launches_take_the_host(host_us: 
     thunk = call(simulated, host_us, 15.0)
     timed = simulated.torch_device()
     assert [timed.time_ns(thunk) for _ in range(3)] == pytest.approx([15_000] * 3, abs=1)
+
+
+def test_inputs_of_a_warm_call_are_copied_ahead_of_it_and_not_timed() -> None:
+    simulated = SimulatedDevice()
+    timed, copied = simulated.torch_device(), []
+
+    def copy(kept: str) -> None:
+        simulated.enqueue(30.0)
+        copied.append(kept)
+
+    timed._kept = [(SimpleNamespace(copy_=copy), name) for name in ("x", "gamma")]
+    thunk = call(simulated, 5.0, 15.0)
+    assert timed.time_ns(thunk) == pytest.approx(15_000, abs=1)
+    assert copied == ["x", "gamma"]
+
+
+def test_what_is_uploaded_to_a_warm_device_is_kept_beside() -> None:
+    torch = pytest.importorskip("torch")
+    x, y = np.ones((2, 3), np.float32), np.zeros((2, 3), np.float32)
+    given = BaselineCall({"M": 2, "N": 3}, {"x": x}, {"y": y})
+    for is_warm in (True, False):
+        held = object.__new__(device.TorchDevice)
+        vars(held).update(_torch=torch, _name="cpu", _mirrors={}, _kept=[], _is_warm=is_warm)
+        held.add(given)
+        x += 6
+        held.upload(given)
+        assert [copy.tolist() for _, copy in held._kept] == [x.tolist()] * is_warm
 
 
 def test_a_host_that_is_late_once_is_asked_again() -> None:

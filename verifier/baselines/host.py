@@ -85,7 +85,8 @@ class _Host:
         keep_compiled_in(Path(request["compiled"]))
         try:
             policy = self.problem.precision.policy
-            self.device = TorchDevice(self.place, policy) if self.place else None
+            is_warm = request["is_warm"]
+            self.device = TorchDevice(self.place, policy, is_warm) if self.place else None
         except (RuntimeError, ImportError) as error:
             return {"ok": False, "why": str(error)[:300]}
         return {"ok": True}

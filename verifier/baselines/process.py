@@ -46,6 +46,10 @@ BASELINE_SHARE = 8
 _LEAST_S = 0.05  # a time-out of zero would mean that nobody waits at all
 
 
+def _nothing() -> None:
+    """Ahead of a call whose inputs are there."""
+
+
 class NotReady(Exception):
     """A baseline took longer than the preparation may, or ended the process as it was prepared; the
     process is of no use any more."""
@@ -129,8 +133,13 @@ class BaselineProcess:
         *,
         slots: int,
         place: BaselinePlace | None = None,
+        is_warm: bool = False,
     ) -> None:
-        """Raises PrerequisiteError where the device cannot be used."""
+        """Raises PrerequisiteError where the device cannot be used.
+
+        Args:
+            is_warm: A device's L2 cache holds the inputs of a call.
+        """
         where = place or BaselinePlace()
         self._problem = problem
         self._prepared = {each.name for each in problem.baselines if each.is_prepared}
@@ -153,7 +162,7 @@ class BaselineProcess:
             self._process = self._start(workshop, theirs.fileno(), fds, where)
         try:
             self._gate.watch(self._process.pid)
-            self._open(fds, where.device, _kept_by(workshop, problem) / "compiled")
+            self._open(fds, where.device, _kept_by(workshop, problem) / "compiled", is_warm)
             self._place(structure, slots)
         except BaseException:
             self.close()
@@ -193,7 +202,7 @@ class BaselineProcess:
         command = [sys.executable, "-m", f"kernelwright.{module}", *arguments]
         return TrustedTree(command, env, passed, self._words.fileno())
 
-    def _open(self, fds: tuple[int, int], device: str, compiled: Path) -> None:
+    def _open(self, fds: tuple[int, int], device: str, compiled: Path, is_warm: bool) -> None:
         opened = self._send(
             {
                 "do": "open",
@@ -203,6 +212,7 @@ class BaselineProcess:
                 "sizes": list(self.arena.sizes),
                 "gate": self._gate.fds,
                 "device": device,
+                "is_warm": is_warm,
                 "compiled": str(compiled),
             }
         )
@@ -262,31 +272,38 @@ class BaselineProcess:
         """
         self._send({"do": "load", "baseline": name, "library": str(library)})
 
-    def call(self, name: str, slot: Slot, release: Callable[[], None] | None = None) -> int:
+    def call(
+        self,
+        name: str,
+        slot: Slot,
+        release: Callable[[], None] = _nothing,
+        rest: Callable[[], None] = _nothing,
+    ) -> int:
         """Nanoseconds of one call on a slot's inputs.
 
-        As with a candidate, the process is stopped while `release` writes the inputs, and watches a
-        gate, awake, before that opens. What a prepared one makes of new values it makes
-        in a call before this one.
+        As with a candidate, the process is stopped while `release` writes the inputs and in `rest`,
+        and watches a gate, awake, before that opens. What a prepared one makes of new values it
+        makes in a call before this one.
         """
+        steps = [release, rest]
         if name in self._prepared:
-            self._go(name, slot, release, refresh=True)
-            release = None
-        return self._go(name, slot, release)
+            self._go(name, slot, [release], refresh=True)
+            steps = [rest]
+        return self._go(name, slot, steps)
 
     def _go(
         self,
         name: str,
         slot: Slot,
-        release: Callable[[], None] | None,
+        ahead: list[Callable[[], None]],
         *,
         refresh: bool = False,
     ) -> int:
         nonce = secrets.randbits(32) or 1
         asked = {"baseline": name, "slot": slot.index, "nonce": nonce, "refresh": refresh}
         self._gate.freeze(lambda: cpu_ns(self._process.pid))
-        if release:
-            release()
+        for step in ahead:
+            step()
         self._gate.thaw(lambda: self._tell({"do": "call", **asked}))
         self._gate.open(nonce)
         try:

@@ -14,7 +14,7 @@ Baselines get their inputs the same way, in the same kind of memory.
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -41,6 +41,7 @@ from .answers import Answer, AnsweredShare
 from .clocks import Clocks
 from .drawn_words import all_written, told_when_done
 from .laying import lay_item, rewrite_pattern, wipe_slots, write_inputs
+from .pace import Pace
 from .plans import Plans, words_of
 
 _UNWRITTEN = 0xFF
@@ -63,7 +64,8 @@ class Side(Protocol):
         """The largest share of one of the last calls that a thread was ready, and had no CPU."""
 
     def take(self, items: list[Item], first: int) -> float:
-        """Calls consecutive slots from `first`, one item each; the median call's microseconds."""
+        """Calls consecutive slots from `first`, one item each; the median call's microseconds, of
+        those that its pace has count."""
 
 
 @dataclass
@@ -74,6 +76,7 @@ class BaselineSide:
     process: BaselineProcess
     baseline: str = ""
     """The baseline's own name, where the side goes by another."""
+    pace: Pace = field(default_factory=Pace)
     waited = 0.0
 
     def take(self, items: list[Item], first: int) -> float:
@@ -83,8 +86,9 @@ class BaselineSide:
         wipe_slots(slots[1:])
         for slot, item in zip(slots, items, strict=True):
             name = self.baseline or self.name
-            spent_ns.append(self.process.call(name, slot, partial(lay_item, item, slot)))
-        return statistics.median(spent_ns) / 1e3
+            lay = partial(lay_item, item, slot)
+            spent_ns.append(self.process.call(name, slot, lay, self.pace.rest))
+        return statistics.median(spent_ns[self.pace.uncounted :]) / 1e3
 
 
 class CandidateSide:
@@ -105,8 +109,10 @@ class CandidateSide:
         *,
         timeout_s: float,
         extra: Behind = nothing_more,
+        pace: Pace | None = None,
     ) -> None:
-        """`extra` says what a call on a structure is given beside its tensors."""
+        """`extra` says what a call on a structure is given beside its tensors, `pace` what comes
+        ahead of calls that are timed."""
         self.name = name
         self.clocks = Clocks()
         self.waited = 0.0
@@ -121,6 +127,7 @@ class CandidateSide:
         self._rng = rng
         self._timeout_s = timeout_s
         self._extra = extra
+        self._pace = pace or Pace()
         self._answers: dict[bool, list[Answer]] = {False: [], True: []}
         """Of timed calls: on the placed structure, and on another."""
         self._taken = {False: 0, True: 0}
@@ -281,7 +288,7 @@ class CandidateSide:
             for check in seen:
                 if not check.passed:
                     raise Failed.of_answer(check)
-        return statistics.median(counted)
+        return statistics.median(counted[self._pace.uncounted :])
 
     def test(self, item: Item, first: int) -> None:
         """One call as those of `take`, whose time does not count and whose answer is judged."""
@@ -349,6 +356,8 @@ class CandidateSide:
             """All that the call finds, as the process stands still: none of it can be replaced."""
             self._mark(slot, marks, is_alone=is_alone)
             self._write(item, slot)
+            if not is_alone:
+                self._pace.rest()
 
         if times > 1:
             timed = self._runner.repeat(slot.index, times, timeout_s=timeout_s, release=lay)

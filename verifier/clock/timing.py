@@ -20,6 +20,7 @@ from ..truth.trials import Item
 from . import clocks, statistics
 from .calm import Calm
 from .clocks import Clocks
+from .pace import Pace
 from .timed_sides import CandidateSide, Side
 
 SAMPLE_US = 200.0
@@ -43,6 +44,8 @@ class Series:
     """Of each time that the candidate prepared the workload's pattern, where it does."""
     calm: Calm = field(default_factory=Calm)
     """Tells the blocks in which the machine was disturbed."""
+    pace: Pace = field(default_factory=Pace)
+    """What comes between its calls."""
 
     @property
     def calm_blocks(self) -> list[dict[str, list[float]]]:
@@ -112,8 +115,10 @@ def took_of(block: dict[str, list[float]]) -> dict[str, float]:
     return {name: float(np.median(us)) for name, us in block.items() if name not in own}
 
 
-def batch_for(reference_us: float, room: int) -> int:
-    """Calls per sample, from the fastest baseline's time."""
+def batch_for(reference_us: float, room: int, pace: Pace | None = None) -> int:
+    """Calls per sample that count, from the fastest baseline's time."""
+    if pace:
+        room = 1 if pace.is_cold else room - pace.uncounted
     return int(min(MAX_BATCH, room, max(1.0, np.ceil(SAMPLE_US / max(reference_us, 1.0)))))
 
 
@@ -138,11 +143,11 @@ def sample_block(
         RunFault, Failed: the candidate failed in one of the calls; others raise their own.
     """
     sides = [candidate, *others]
-    batch = series.batch
+    batch, uncounted = series.batch, series.pace.uncounted
     if isinstance(candidate, CandidateSide):
         candidate.judge(rounds.judged)
     for _ in range(rounds.warm_up):
-        given, first = _draw_calls(items, batch, slots, rng)
+        given, first = _draw_calls(items, batch, slots, rng, uncounted)
         for side in sides:
             side.take(given, first)
     if isinstance(candidate, CandidateSide):
@@ -153,7 +158,7 @@ def sample_block(
     start = time.monotonic()
     while not _is_enough(samples, sides, is_calm, rounds, time.monotonic() - start):
         number = len(is_calm)
-        given, first = _draw_calls(items, batch, slots, rng)
+        given, first = _draw_calls(items, batch, slots, rng, uncounted)
         for index in rng.permutation(len(sides)):
             side = sides[index]
             if index == 0 and number in tested and isinstance(candidate, CandidateSide):
@@ -196,11 +201,15 @@ def _is_behind(samples: dict[str, list[float]], sides: list[Side], rounds: Round
 
 
 def _draw_calls(
-    items: Callable[[int], list[Item]], batch: int, slots: int, rng: np.random.Generator
+    items: Callable[[int], list[Item]],
+    batch: int,
+    slots: int,
+    rng: np.random.Generator,
+    uncounted: int = 0,
 ) -> tuple[list[Item], int]:
     """A random number of calls at a random slot: nobody can tell how many are left (A11), or where
     the warm-up ends."""
-    given = items(int(rng.integers(-(-batch // 4), batch + 1)))
+    given = items(uncounted + int(rng.integers(-(-batch // 4), batch + 1)))
     return given, int(rng.integers(slots - len(given) + 1))
 
 

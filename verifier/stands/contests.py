@@ -148,10 +148,11 @@ class Contest:
     def series(self) -> timing.Series:
         """Waits for the baselines, whose time decides the calls per sample."""
         reference = self._baselines.reference
-        batch = timing.batch_for(reference.fastest_us, self._session.slots)
-        if self._protocol.is_quick:
-            return timing.Series(batch=batch)
-        return timing.Series(batch=batch, calm=reference.calm)
+        pace = self._session.pace
+        series = timing.Series(
+            batch=timing.batch_for(reference.fastest_us, self._session.slots, pace), pace=pace
+        )
+        return series if self._protocol.is_quick else replace(series, calm=reference.calm)
 
     def add(self, side: CandidateSide) -> None:
         """Adds the samples of one started candidate, with the champion in a process of its own.

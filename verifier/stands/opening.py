@@ -133,9 +133,20 @@ def _open_on(ground: _Ground, machine: Machine | None, leased: Leased | None) ->
     present = machine.devices(architecture(task.target).name)
     if present:
         return _on_device(ground, leased or Leased.take(machine, present, workshop))
+    _ensure_not_timed(task)
     tools = ground.tools()
     stage = _small_stage(problem, task, tools.ground.subject)
     return EmulatedStand(ground.session(stage, **tools.versions), tools)
+
+
+def _ensure_not_timed(task: Task) -> None:
+    """Raises UsageError where a workload asks for a way of timing and nothing is timed."""
+    if mode := task.workload.timing:
+        raise UsageError(
+            f"the workload '{task.workload.name}' is to be timed in the mode '{mode}', and "
+            f"{task.target} is emulated here: nothing is timed",
+            hint=f"name a workload without '@{mode}', or run it on the device",
+        )
 
 
 def _on_device(ground: _Ground, leased: Leased) -> Stand:

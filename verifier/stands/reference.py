@@ -21,6 +21,7 @@ from ...kernelbench.problem import Family
 from ...traces.records import Preparation
 from ..baselines.process import BaselinePlace, BaselineProcess, NotReady
 from ..clock.calm import Calm
+from ..clock.pace import Pace
 from ..clock.roofline import Peaks
 from ..clock.timed_sides import BaselineSide
 from ..clock.timing import MAX_BATCH
@@ -41,6 +42,8 @@ class Reference:
     """Of what they run on; None where nobody knows them."""
     measure_peaks: Callable[[], Peaks | None]
     """Measures them once more, and gives the better of each."""
+    pace: Pace
+    """What comes between their timed calls."""
     calm: Calm = field(default_factory=Calm)
     """What they take while the machine is left alone, of all evaluations of the session."""
 
@@ -58,7 +61,9 @@ class Reference:
         """The baselines within this factor of the fastest; all of them unless told otherwise."""
         limit = within * self.fastest_us
         return [
-            BaselineSide(name, self.process) for name, us in self.latency_us.items() if us <= limit
+            BaselineSide(name, self.process, pace=self.pace)
+            for name, us in self.latency_us.items()
+            if us <= limit
         ]
 
     @property
@@ -154,6 +159,7 @@ class Baselines:
                 session.stage.target,
                 slots=session.slots,
                 place=self._place,
+                is_warm=session.pace.is_warm,
             )
             self._starting = process
             if self._is_closing:
@@ -185,12 +191,12 @@ class Baselines:
                 hint=f"check that torch and scipy are installed in this environment{waited}",
             )
         item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
-        latency = {name: _calibrate(process, name, item) for name in usable}
+        latency = {name: _calibrate(process, name, item, session.pace) for name in usable}
         again = partial(self._peaks, process, anew=True)
-        return Reference(process, latency, missing, self._peaks(process), again)
+        return Reference(process, latency, missing, self._peaks(process), again, session.pace)
 
 
-def _calibrate(process: BaselineProcess, name: str, item: Item) -> float:
-    side = BaselineSide(name, process)
-    side.take([item], 0)
-    return stats.median(side.take([item], 0) for _ in range(_CALIBRATION_CALLS))
+def _calibrate(process: BaselineProcess, name: str, item: Item, pace: Pace) -> float:
+    side, turn = BaselineSide(name, process, pace=pace), [item] * (1 + pace.uncounted)
+    side.take(turn, 0)
+    return stats.median(side.take(turn, 0) for _ in range(_CALIBRATION_CALLS))

@@ -30,6 +30,7 @@ from ...traces.records import Check, Isolation
 from ...traces.wording import explain_check
 from ...version import VERSION
 from ..baselines.headroom import SkippedCheck, hold_baselines
+from ..clock.pace import Pace
 from ..clock.timing import MAX_BATCH
 from ..request import Task
 from ..truth import null_kernels, soundness
@@ -151,8 +152,13 @@ class Session:
         """Slots of an arena on the target workload."""
         axes = self.stage.target.axes
         one = sum(footprint(self.problem, axes))
-        least = 1 if is_large(self.problem, axes) else 3
+        least = 1 + self.pace.uncounted if is_large(self.problem, axes) else 3
         return int(np.clip(_SLOT_ROOM // one, least, MAX_BATCH))
+
+    @cached_property
+    def pace(self) -> Pace:
+        """What comes between timed calls."""
+        return Pace(self.task.workload.timing, self.workshop.cpus)
 
     @cached_property
     def pool(self) -> Pool:
@@ -162,5 +168,6 @@ class Session:
     def close(self) -> None:
         """Lets what it began end."""
         self.admission.close()
+        self.pace.close()
         if self.definition:
             self.definition.close()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 
 import numpy as np
 
@@ -106,6 +105,11 @@ def start_side(
     inputs, _ = footprint(session.problem, session.stage.target.axes)
     if begun is None:
         arena.wipe()
+
+    def write() -> None:
+        arena.stir(min(inputs, STIRRED_BYTES))
+        session.pace.rest()
+
     with _plane(arena) as plane:
         runner = runner_of(program)(
             session.workshop,
@@ -115,12 +119,21 @@ def start_side(
             begun=begun,
             empty_calls=empty_calls,
             fills_heap=fills_heap,
-            write=partial(arena.stir, min(inputs, STIRRED_BYTES)),
+            write=write,
             hear=hear,
         )
+    if session.pace.is_warm:
+        runner.warm()
     with runner:
         yield CandidateSide(
-            name, runner, arena, session.problem, rng, timeout_s=timeout_s, extra=extra
+            name,
+            runner,
+            arena,
+            session.problem,
+            rng,
+            timeout_s=timeout_s,
+            extra=extra,
+            pace=session.pace,
         )
 
 

@@ -88,6 +88,23 @@ class Memory {
         slot.is_up = false;
     }
 
+    // Keeps a copy of a slot's inputs on the device.
+    void keep_inputs(uint64_t number) {
+        uint64_t room = 0;
+        for (const auto& placed : slots_[number].placed)
+            if (placed.role == wire::INPUT) room += placed.room();
+        if (room > kept_bytes_) {
+            if (kept_) cuda::check(cuda::driver.memory_free(kept_), "while memory was given back");
+            kept_bytes_ = room;
+            kept_ = allocate(room);
+        }
+        copy_inputs(number, true);
+        cuda::check(cuda::driver.stream_synchronize(stream_), "while inputs were kept");
+    }
+
+    // Enqueues that copy back in their place, from which the cache holds what fits.
+    void lay_inputs(uint64_t number) { copy_inputs(number, false); }
+
     // Over words of each output, modulo 2^64.
     uint64_t sum(uint64_t number, uint64_t choice) const {
         uint64_t total = 0;
@@ -98,6 +115,17 @@ class Memory {
     }
 
   private:
+    void copy_inputs(uint64_t number, bool is_kept) {
+        cuda::Address kept = kept_;
+        for (const auto& placed : slots_[number].placed) {
+            if (placed.role != wire::INPUT) continue;
+            const auto to = is_kept ? kept : placed.device, from = is_kept ? placed.device : kept;
+            cuda::check(cuda::driver.copy_on_device(to, from, placed.extent(), stream_),
+                        "while inputs were copied on the device");
+            kept += placed.room();
+        }
+    }
+
     // Which argument is what: axes, tensors, the launch table, work buffers.
     uint64_t lay_out(uint64_t number) {
         auto& slot = slots_[number];
@@ -224,6 +252,8 @@ class Memory {
     uint64_t spare_;
     cuda::Address ring_ = 0;
     uint64_t size_ = 0, next_ = 0;
+    cuda::Address kept_ = 0;
+    uint64_t kept_bytes_ = 0;
     Slot slots_[wire::MAX_SLOTS];
 };
 

@@ -35,6 +35,8 @@ _LONG_DRY_CALLS, _LONG_FLUSHES = 5, 9
 LAUNCH_US = 10.0
 """Twice what a host takes to enqueue a launch: the flushes of a call last that long for each."""
 MOST_FLUSHES = 64
+_WARM = 1 << 16
+"""Beside the flushes of a call, as in device_runner.cpp."""
 _COPY_S = 30.0
 """What copying the slots of a call to a device or back may take beyond the deadline of the call."""
 _ANSWER = {
@@ -57,6 +59,7 @@ class DeviceRunner(Runner):
     is_gated = False
     _flush_ns = 0
     _flushes = 1
+    _warm = 0
     _dry_with = 0
     """Flushes of the dry calls that are remembered."""
 
@@ -69,6 +72,10 @@ class DeviceRunner(Runner):
         needed_ns = 1e3 * LAUNCH_US * int.from_bytes(table[:8], "little")
         flush_ns = max(self._flush_ns, 1000)
         self._flushes = max(1, min(MOST_FLUSHES, math.ceil(needed_ns / flush_ns)))
+
+    def warm(self) -> None:
+        """See Runner: inputs are copied once more behind the flushes."""
+        self._warm = _WARM
 
     def call(
         self, slot: int, *, timeout_s: float, release: Callable[[], None] | None = None
@@ -92,7 +99,7 @@ class DeviceRunner(Runner):
         self, kind: FrameKind, first: int, count: int, flushes: int, timeout_s: float
     ) -> Timed:
         self._exchange(FrameKind.UPLOAD, first, count, timeout_s + _COPY_S)
-        told_with = flushes if kind is FrameKind.CALL else count
+        told_with = flushes | self._warm if kind is FrameKind.CALL else count
         dry_ns = self._measure_dry(flushes, timeout_s)
         done = self._exchange(kind, first, told_with, timeout_s)
         choice = secrets.randbits(32)

@@ -54,6 +54,7 @@ Graph* captured = nullptr;
 std::atomic<bool> plays_graph = false;
 // Counted since the last launch.
 std::atomic<size_t> flushed_bytes = 0, resets = 0;
+std::atomic<size_t> copied_bytes = 0;  // on the device, since the last flush
 std::atomic<size_t> uploads = 0, persisting = 99;
 
 template <typename T> T* at(const Call& call, size_t i) { return reinterpret_cast<T*>(call.values[i]); }
@@ -109,7 +110,7 @@ std::vector<Kernel> kernels = {
             float(flushed_bytes >> 20), float(resets), float(persisting), float(config.grid[0]),
             float(config.block[1]), float(config.shared),
             float(config.attribute_count ? config.attributes[0].cluster[0] : 0),
-            float(plays_graph), float(uploads), float(held >> 20),
+            float(plays_graph), float(uploads), float(held >> 20), float(copied_bytes),
         };
         std::memcpy(y, told, sizeof told);
     }},
@@ -159,7 +160,7 @@ double late() {
 int set(Address to, const void* pattern, size_t size, size_t count, Handle stream) {
     const bool is_flush = size * count > 64 << 20;  // writing it would be slow here
     auto fill = [=, value = std::string(static_cast<const char*>(pattern), size)](double) {
-        if (is_flush) flushed_bytes += size * count;
+        if (is_flush) flushed_bytes += size * count, copied_bytes = 0;
         else for (size_t i = 0; i < count; ++i)
             std::memcpy(reinterpret_cast<char*>(to) + i * size, value.data(), size);
     };
@@ -319,6 +320,7 @@ int cuMemcpyDtoDAsync_v2(Address to, Address from, size_t bytes, Handle stream) 
     KW_ALIVE;
     return enqueue(stream, {2 + double(bytes) / SET_BYTES_US, [=](double) {
         std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<void*>(from), bytes);
+        copied_bytes += bytes;
     }});
 }
 int cuMemsetD32Async(Address to, unsigned value, size_t count, Handle stream) {

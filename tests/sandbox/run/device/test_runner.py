@@ -35,6 +35,8 @@ pytestmark = pytest.mark.jail
 if TYPE_CHECKING:
     from .conftest import Stage
 
+GUARD = 4096
+
 X = Argument(ArgumentKind.TENSOR, 0)
 Y = Argument(ArgumentKind.TENSOR, 1)
 
@@ -177,6 +179,7 @@ def told(slot: np.ndarray) -> dict[str, float]:
         "graph",
         "uploads",
         "held_mib",
+        "copied_bytes",
     )
     return dict(zip(names, slot.tolist(), strict=False))
 
@@ -196,6 +199,25 @@ def test_geometry_arrives_and_the_cache_is_flushed_before_each_call(stage: Stage
         assert (found["grid"], found["block_y"], found["cluster"]) == (6, 4, 2)
         assert found["shared"] == 100 << 10
         assert found["graph"] == 0
+
+
+def test_inputs_of_a_warm_call_are_copied_once_more_behind_the_flush(stage: Stage) -> None:
+    slot = stage.place(0, once("tells"))
+    scaled = stage.place(1, SCALE)
+    runner = stage.start({"tells": 2})
+    runner.call(0, timeout_s=10)
+    assert told(slot.y)["copied_bytes"] == 0
+    runner.warm()
+    runner.call(0, timeout_s=10)
+    found = told(slot.y)
+    assert found["copied_bytes"] == slot.x.nbytes + 2 * GUARD
+    assert (found["flushed_mib"], found["resets"]) == (3 * 256, 3)
+    runner = stage.start({"scale": 4})
+    runner.warm()
+    for _ in range(3):
+        scaled.x[...] += 1
+        runner.call(1, timeout_s=10)
+        np.testing.assert_array_equal(scaled.y, 2.5 * scaled.x)
 
 
 def test_wide_clusters_are_asked_for(stage: Stage) -> None:
