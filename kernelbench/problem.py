@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from .codecs import encode_by_streams
 from .dtypes import DTYPES, FLOAT32, DType, dtype_of, in_c
 from .precision import STRICT_FP32, Precision
 from .targets import target_of
@@ -217,6 +218,10 @@ class Expected:
     is_code: bool = False
     """Of an output of whole numbers: whether it is what real numbers are rounded to, as a quantiser
     does. `value` is what they are before: either neighbour will do where float32 sees a tie."""
+    streams: np.ndarray | None = None
+    """Of an output of floats that is rounded at random, up or down by chance: of each row a number
+    that its random bits follow from (verifier/truth/random_rounding.py). `value` is what it is
+    before, exactly."""
 
     def is_held_exact(self, family: Family, dtype: DType) -> bool:
         """Whether an output of this type must match bit for bit."""
@@ -228,7 +233,10 @@ class Expected:
         return precision.rounded_to_whole() if self.is_code else precision
 
     def store_as(self, dtype: np.dtype) -> np.ndarray:
-        """The right answer as an output of this type holds it."""
+        """The right answer as an output of this type holds it; of one that is rounded at random one
+        of those that are right."""
+        if self.streams is not None:
+            return encode_by_streams(self.value, DTYPES[dtype.name], self.streams)
         value = np.rint(self.value) if self.is_code else np.asarray(self.value)
         with np.errstate(all="ignore"):
             return value.astype(dtype)

@@ -35,6 +35,7 @@ _PROBLEMS = (
     "bias_gelu",
     "swiglu",
     "rope",
+    "stochastic_round",
     "hadamard_transform",
     "w8a8_linear",
     "residual_rmsnorm",

@@ -12,7 +12,15 @@ from .blocks import (
     encode_mx,
     encode_nvfp4,
 )
-from .elements import Overflow, codes_of, elements_of, encode, host_dtype
+from .elements import (
+    Overflow,
+    codes_of,
+    elements_of,
+    encode,
+    encode_by_streams,
+    host_dtype,
+    neighbours,
+)
 from .packing import INT4, UINT4, Integers, Layout, Order, pack, unpack
 from .scaled import Scaled, Scheme, Scope, decode_scaled, encode_scaled
 
@@ -37,10 +45,12 @@ __all__ = [
     "decode_scaled",
     "elements_of",
     "encode",
+    "encode_by_streams",
     "encode_mx",
     "encode_nvfp4",
     "encode_scaled",
     "host_dtype",
+    "neighbours",
     "pack",
     "unpack",
 ]

@@ -115,6 +115,38 @@ def encode(
     return elements_of(codes.astype(f"u{dtype.bytes}"), dtype)
 
 
+def encode_by_streams(values: np.ndarray, dtype: DType, streams: np.ndarray) -> np.ndarray:
+    """`encode`, rounded stochastically with bits of its own; what overflows is infinite.
+
+    Args:
+        streams: of each row, along the first axis; rows with equal ones have the same bits.
+    """
+    _, stream = np.unique(streams, return_inverse=True)
+    shape = (int(stream.max(initial=-1)) + 1, *values.shape[1:])
+    bits = np.random.default_rng().integers(1 << 32, size=shape, dtype=np.uint32)
+    random = bits[stream.reshape(-1)]
+    return encode(values, dtype, overflow=Overflow.NONFINITE, random=random)
+
+
+def neighbours(values: np.ndarray, dtype: DType) -> tuple[np.ndarray, np.ndarray]:
+    """The largest element that is no larger than each value, and the smallest that is no smaller.
+
+    Args:
+        values: float64; NaN gives NaN. Beyond the largest element one of the two is infinite.
+        dtype: a float type with infinities.
+
+    Returns:
+        Two arrays of float64, equal where a value is an element.
+    """
+    with np.errstate(all="ignore"):
+        near = values.astype(host_dtype(dtype))
+        exact = near.astype(np.float64)
+        ends = np.array(-np.inf, near.dtype), np.array(np.inf, near.dtype)
+        below, above = (np.nextafter(near, end).astype(np.float64) for end in ends)
+    low, high = np.where(exact > values, below, exact), np.where(exact < values, above, exact)
+    return low, high
+
+
 def round_steps(steps: np.ndarray, random: np.ndarray | None) -> np.ndarray:
     """Whole numbers near these float64: the nearest, ties to even; or one at random.
 

@@ -7,6 +7,7 @@ from ..recipe import Constraint, Facts, Knobs
 from ._knobs import (
     CHUNK,
     SCHEDULE,
+    STREAM,
     THREADS,
     USEFUL_CHUNK,
     USEFUL_THREADS,
@@ -16,6 +17,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
+from ._modelled import model_rows
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, meaning="groups of a row whose loads are under way at once")
@@ -73,5 +75,21 @@ RECIPES = (
             constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
             default=ROWS_DEFAULT,
         )
+    ),
+    *cpp_recipes(
+        "stochastic_round",
+        "hashed",
+        "16 bits of a hash of seed and column are added below what is kept, which is then cut.",
+        knobs=(
+            make_knob("unroll", 1, 2, 4, meaning="vectors of a row that are rounded together"),
+            VECTOR,
+            SCHEDULE,
+            CHUNK,
+            STREAM,
+            THREADS,
+        ),
+        constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**ROWS_DEFAULT, "unroll": 2, "stream": 0},
+        model=model_rows(1, 8),
     ),
 )

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ...kernelbench import module
+from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.problem import (
     Arrays,
     Expected,
@@ -36,7 +37,7 @@ from .wire import Message
 
 _HELD = "as the definition holds it"
 """In the cache of a structure: its number there."""
-_PARTS = ("value", "scale", "terms")
+_PARTS = ("value", "scale", "terms", "streams")
 """Of an answer, as they are sent."""
 
 
@@ -142,12 +143,15 @@ class Definition:
         exact, codes = (list(message.get(key, [])) for key in ("exact", "codes"))
         found = {}
         for at, tensor in enumerate(wanted):
-            value, scale, terms = arrays[parts * at : parts * (at + 1)]
+            value, scale, terms, streams = arrays[parts * at : parts * (at + 1)]
             self._ensure_like("oracle", tensor, structure, value, "float64")
             self._ensure_scale(tensor.name, value, scale, terms)
+            self._ensure_streams(tensor, value, streams)
             length = float(terms) if terms.ndim == 0 else terms
-            flags = (bool(said[at : at + 1] == [True]) for said in (exact, codes))
-            found[tensor.name] = Expected(value, scale, length, *flags)
+            is_exact, is_code = (bool(said[at : at + 1] == [True]) for said in (exact, codes))
+            found[tensor.name] = Expected(
+                value, scale, length, is_exact, is_code, streams if streams.size else None
+            )
         return found
 
     def close(self) -> None:
@@ -198,6 +202,19 @@ class Definition:
                 f"{tensor.name} is {array.dtype}{list(array.shape)} and must be "
                 f"{dtype}{list(wanted)} for {axes}",
             )
+
+    def _ensure_streams(self, tensor: Tensor, value: np.ndarray, streams: np.ndarray) -> None:
+        """Of an output that is rounded at random: one number for each row."""
+        if not streams.size:
+            return
+        if not dtype_of(tensor.dtype).is_float or streams.shape != value.shape[:1]:
+            self._talk.refuse(
+                "oracle",
+                f"the streams of {tensor.name}, {tensor.dtype}{list(value.shape)}, have shape "
+                f"{list(streams.shape)}: an output of floats has one for each row",
+            )
+        if not np.isfinite(streams).all():
+            self._talk.refuse("oracle", f"a stream of {tensor.name} is no number")
 
     def _ensure_scale(
         self, name: str, value: np.ndarray, scale: np.ndarray, terms: np.ndarray

@@ -60,7 +60,9 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
         unit = DTYPES[kind.name].roundoff
         _, exponents = np.frexp(np.abs(value) + limit)
         limit = limit + 2.0**-7 * unit * np.abs(value)
-        error = np.maximum(error - np.ldexp(unit, exponents - 1), 0)
+        # Of what is rounded at random either neighbour will do: a step, and not half of it.
+        half = np.maximum(np.ldexp(unit, exponents - 1), DTYPES[kind.name].smallest / 2)
+        error = np.maximum(error - half * (1 if expected.streams is None else 2), 0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(error == 0, 0.0, error / limit)
         size = np.abs(value) if kind == np.float32 else np.maximum(np.abs(value), scale)

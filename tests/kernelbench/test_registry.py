@@ -34,6 +34,7 @@ C_ORDER = {
     "gemv_w4a16": "M H x q scales zeros y",
     "fp8_gemm_rowwise": "M N K A B scale_a scale_b C",
     "mxfp4_quantize": "M G x q scales",
+    "stochastic_round": "M N x seed y",
     "nvfp4_quantize": "M G x tensor_scale q scales",
     "wxa16_gemm": "M N G W x q scales zeros C",
 }

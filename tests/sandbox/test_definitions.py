@@ -70,6 +70,31 @@ def test_a_file_draws_and_answers_from_its_jail(tmp_path: Path) -> None:
         assert np.array_equal(again["x"], drawn["x"])
 
 
+STREAMS = "Expected(x * 1.0, np.zeros(1), streams={})"
+IMPORT = "import numpy as np"
+
+
+def make_random(streams: str) -> str:
+    """The file, with an answer that is rounded at random."""
+    both = f"{IMPORT}\nfrom kernelwright.kernelbench.problem import Expected"
+    text = FILE.replace(IMPORT, both).replace('"y": "float32', '"y": "bfloat16')
+    return text.replace("x / np.abs(x).max(1, keepdims=True)", STREAMS.format(streams))
+
+
+def test_an_answer_that_is_rounded_at_random_says_whose_bits_are_the_same(tmp_path: Path) -> None:
+    with defined(make_random("np.arange(len(x)) // 2"), tmp_path) as problem:
+        structure = problem.structure(problem.workload("tiny"))
+        drawn = problem.values(structure, Family.NORMAL, np.random.default_rng(1))
+        expected = problem.oracle(structure, drawn)["y"]
+        assert expected.streams is not None
+        assert expected.streams.tolist() == [0, 0, 1, 1, 2]
+    for streams, why in (("np.arange(3)", r"shape \[3\]"), ("x[:, 0] * np.nan", "is no number")):
+        with defined(make_random(streams), tmp_path) as problem:
+            drawn = problem.values(structure, Family.NORMAL, np.random.default_rng(1))
+            with pytest.raises(UsageError, match=why):
+                problem.oracle(structure, drawn)
+
+
 def test_more_structures_than_are_held_are_sent_again(tmp_path: Path) -> None:
     with defined(FILE, tmp_path) as problem:
         tiny = problem.structure(problem.workload("tiny"))

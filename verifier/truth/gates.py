@@ -18,6 +18,7 @@ from ...kernelbench.dtypes import DTYPES, TENSORS, DType
 from ...kernelbench.precision import SUM_FACTOR, Precision
 from ...kernelbench.problem import Expected, Family
 from ...traces.records import Check
+from . import random_rounding
 from .poison import FULL, find_left, is_telling
 
 BLOCK = 1 << 13
@@ -152,8 +153,7 @@ def check_output(
     dtype = DTYPES[got.dtype.name]
     precision = expected.hold(precision.rounded_to(dtype))
     is_exact = expected.is_held_exact(family, dtype)
-    if not is_telling(dtype):
-        poison = None
+    poison = poison if is_telling(dtype) else None
     with np.errstate(all="ignore"):
         survey = _survey(got, expected, precision, family, poison=poison, is_exact=is_exact)
     teller = _Teller(name, got, value, workload, places)
@@ -161,6 +161,10 @@ def check_output(
     if poison is not None:
         checks.append(teller.count(WRITTEN, survey.unwritten, survey.unwritten_at, "never written"))
     checks.append(teller.count(POSITIONS, survey.misplaced, survey.misplaced_at, "misplaced"))
+    if expected.streams is not None:
+        with np.errstate(all="ignore"):
+            found = [*random_rounding.examine(got, value, expected.streams, dtype)]
+        return [*checks, *map(teller.finding, found)]
     if is_exact:
         return [*checks, teller.count(EXACT, survey.unequal, survey.unequal_at, "different")]
     checks.append(teller.ratio(SCALED, survey.scaled))
@@ -204,7 +208,9 @@ def allowed_error(expected: Expected, precision: Precision) -> np.ndarray:
     terms = np.maximum(np.asarray(expected.terms, dtype=np.float64), 1.0)
     with np.errstate(all="ignore"):
         precision = expected.hold(precision)
-        return np.asarray(precision.limit(np.abs(expected.value), expected.scale, terms))
+        size = np.abs(expected.value)
+        steps = 0 if expected.streams is None else 2 * precision.half_step(size)
+        return np.asarray(precision.limit(size, expected.scale, terms)) + steps
 
 
 def first_failure(checks: Iterable[Check]) -> Check | None:
@@ -251,6 +257,8 @@ def _survey(
         if not (part := got[block]).size:
             continue
         usable = _places(survey, part, value[block], block, poison, precision)
+        if expected.streams is not None:
+            continue
         if is_exact:
             _survey_exact(survey, part, value[block], block)
             continue
@@ -312,9 +320,7 @@ def _is_at_end(value: np.ndarray, dtype: DType) -> np.ndarray:
     """Which answers may be the largest number of a narrow type as well as infinity."""
     if dtype.bytes >= FULL:
         return np.zeros(value.shape, bool)
-    apart = np.abs(np.abs(value) / dtype.largest - 1)
-    found: np.ndarray = apart <= 2 * dtype.roundoff
-    return found
+    return np.asarray(np.abs(np.abs(value) / dtype.largest - 1) <= 2 * dtype.roundoff)
 
 
 def _survey_exact(survey: _Survey, part: np.ndarray, value: np.ndarray, block: Block) -> None:
@@ -401,7 +407,8 @@ class _Teller:
         return Check(
             name=check,
             passed=passed,
-            figure=_finite_or_none(figure),
+            # JSON has no NaN or infinity: the detail shows the values.
+            figure=figure if figure is not None and np.isfinite(figure) else None,
             limit=limit,
             detail=detail,
             workload=self.workload,
@@ -415,6 +422,12 @@ class _Teller:
     def count(self, check: str, found: int, at: tuple[int, ...], what: str) -> Check:
         detail = f"{found} of {self.value.size} {what}; first {self._place(at)}" if found else ""
         return self(check, found == 0, float(found), 0.0, detail)
+
+    def finding(self, found: random_rounding.Finding) -> Check:
+        passed = bool(found.figure <= found.limit)
+        place = self._place(found.at) if found.at else self.name
+        detail = "" if passed else f"{place}: {found.words}".removesuffix(": ")
+        return self(found.check, passed, found.figure, found.limit, detail)
 
     def ratio(self, check: str, worst: _Worst) -> Check:
         detail = self._place(worst.at) if worst.at or worst.ratio else ""
@@ -435,12 +448,3 @@ def _first_place(mask: np.ndarray, block: Block) -> tuple[int, ...]:
 def _squares(values: np.ndarray) -> float:
     flat = values.ravel()
     return float(np.dot(flat, flat))
-
-
-def _rms(values: np.ndarray) -> float:
-    return float(np.sqrt(_squares(values) / max(values.size, 1)))
-
-
-def _finite_or_none(figure: float | None) -> float | None:
-    """JSON has no NaN or infinity: such a figure is left out, the detail shows the values."""
-    return figure if figure is not None and np.isfinite(figure) else None

@@ -102,4 +102,23 @@ RECIPES = (
         )
         for problem, given in (("mxfp4_quantize", []), ("nvfp4_quantize", ["tensor_scale"]))
     ),
+    cuda_recipe(
+        "stochastic_round",
+        "hashed",
+        "A block has a row: 16 bits of a hash are added below what is kept, which is then cut.",
+        template="stochastic_round",
+        knobs=(THREADS,),
+        constraints=(),
+        default=DEFAULT,
+        plan=lambda _: LaunchPlan(
+            [
+                launch(
+                    "stochastic_round_rows",
+                    grid=["M"],
+                    block=["THREADS"],
+                    args=["M", "N", "x", "seed", "y"],
+                )
+            ]
+        ),
+    ),
 )
