@@ -243,6 +243,7 @@ def _fails(scene: Scene, name: str, got: np.ndarray) -> bool:
             value=expected.value[few],
             scale=_cut(expected.scale, got.ndim, few),
             terms=_cut(expected.terms, got.ndim, few),
+            streams=None if expected.streams is None else expected.streams[few[0]],
         )
         # G3 depends on what is summed together, so only elementwise gates count on a sample.
         if any(c.name in _ELEMENTWISE for c in _failed_checks(scene, name, got[few], part)):
