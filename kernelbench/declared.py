@@ -30,7 +30,7 @@ from .conditioning import Oracle, answer_exactly, count_terms, measure_condition
 from .declaration import Declaration, read_declaration
 from .dtypes import DTYPES, FLOAT32, INT32, dtype_of
 from .families import blemish, draw
-from .library_calls import SHARED, baselines_of
+from .library_calls import NARROW, SHARED, baselines_of
 from .policies import HALVES, Policy, declare_in, name_in
 from .precision import ASKED, precision_of
 from .problem import (
@@ -222,9 +222,13 @@ def _make_oracle(
 def _baselines(declared: Declaration, functions: Functions) -> tuple[Baseline, ...]:
     """The file's own functions go before those that it shares."""
     shared = vars(SHARED[declared.baselines]) if declared.baselines else {}
-    found = baselines_of({**shared, **functions}, declared.writes_inputs)
     types = {t.dtype for t in (*declared.input_tensors, *declared.output_tensors)}
-    if types <= {FLOAT32.name, INT32.name}:
+    is_wide = types <= {FLOAT32.name, INT32.name}
+    known = {**shared, **functions}
+    if is_wide:
+        known.pop(NARROW, None)
+    found = baselines_of(known, declared.writes_inputs)
+    if is_wide:
         return found
     # numpy sums halves in halves, and other libraries have no such types.
     return tuple(each for each in found if each.requires.partition(".")[0] == "torch")

@@ -36,9 +36,12 @@ class _Library(NamedTuple):
     is_prepared: bool = False
 
 
+NARROW = "by_floats"
+"""What a user does on CPUs that multiply no narrow types; of problems that have some."""
 LIBRARIES = {
     "by_torch": _Library("torch eager"),
     "by_compile": _Library("torch.compile"),
+    NARROW: _Library("torch in floats"),
     "by_numpy": _Library("numpy", "numpy", takes_tensors=False),
     "by_scipy": _Library("scipy", "scipy", takes_tensors=False),
     "by_onednn": _Library("oneDNN", "torch.backends.mkldnn"),

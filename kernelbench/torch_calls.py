@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import SandboxError
-from .dtypes import DTYPES
+from .dtypes import DTYPES, FLOAT32
 from .problem import BaselineCall
 from .sparse import INDICES, INDPTR
 
+EIGHT_BITS = 128
+"""The largest size of an int8."""
 Placement = Callable[[Any], Any]
 """The tensor that stands for one over an array of a call; what it holds is kept in step."""
 
@@ -99,6 +101,16 @@ def demand_onednn(torch: Any, dtype: Any) -> None:
     if dtype != torch.float32 and not halves.get(dtype, bool)():
         kind = str(dtype).removeprefix("torch.")
         raise ImportError(f"torch calls no product of oneDNN with {kind} on this processor")
+
+
+def product_in_floats(torch: Any, a: Any, b: Any) -> Callable[[], Any]:
+    """Gives the product of narrow factors, which are widened anew in each call: to float32, or to
+    float64 where sums of integers may be beyond 2^24. Raises ImportError on a device."""
+    if a.is_cuda:
+        raise ImportError("devices multiply narrow types themselves")
+    is_exact = a.is_floating_point() or a.shape[1] * EIGHT_BITS**2 < 2**FLOAT32.digits
+    wide = torch.float32 if is_exact else torch.float64
+    return lambda: torch.mm(a.to(wide), b.to(wide))
 
 
 def place_for_sums(torch: Any, answers: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from ..dense import multiply
 from ..families import blemish, draw_factors, thin_columns
 from ..problem import BaselineCall, Expected, Family, Pair, Prepared
-from ..torch_calls import demand_onednn
+from ..torch_calls import demand_onednn, product_in_floats
 
 PROBLEM = {
     "title": "Dense matrix product",
@@ -58,6 +58,12 @@ def oracle(A: np.ndarray, B: np.ndarray) -> Expected:
 def by_torch(torch: Any, A: Any, B: Any, C: Any) -> Prepared:
     """MKL, or OpenBLAS; torch.compile hands a lone product to the same call."""
     return partial(torch.mm if A.is_floating_point() else torch._int_mm, A, B, out=C)
+
+
+def by_floats(torch: Any, A: Any, B: Any, C: Any) -> Prepared:
+    """Narrow factors as float32, or as float64 where sums of integers need it."""
+    product = product_in_floats(torch, A, B)
+    return lambda: C.copy_(product())
 
 
 def by_numpy(A: np.ndarray, B: np.ndarray, C: np.ndarray) -> Prepared:

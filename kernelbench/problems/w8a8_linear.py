@@ -9,6 +9,7 @@ import numpy as np
 
 from ..families import blemish, draw, draw_factors
 from ..problem import Expected, Family, Inputs, Prepared
+from ..torch_calls import product_in_floats
 
 PROBLEM = {
     "title": "Linear layer of 8-bit weights and activations (W8A8)",
@@ -69,6 +70,12 @@ def by_torch(torch: Any, x: Any, w: Any, sx: Any, sw: Any, bias: Any, y: Any) ->
     if y.dtype != torch.float32:
         return lambda: y.copy_(by_compile(torch, x, w, sx.float(), sw, bias))
     return lambda: torch.mul(torch._int_mm(x, w.t()), sx[:, None], out=y).mul_(sw).add_(bias)
+
+
+def by_floats(torch: Any, x: Any, w: Any, sx: Any, sw: Any, bias: Any, y: Any) -> Prepared:
+    """The product in float32, where that is exact."""
+    product = product_in_floats(torch, x, w.t())
+    return lambda: y.copy_((product() * sx.float()[:, None]).mul_(sw).add_(bias))
 
 
 def by_compile(torch: Any, x: Any, w: Any, sx: Any, sw: Any, bias: Any) -> Any:
