@@ -18,8 +18,9 @@ from ...kernelbench.dtypes import DTYPES, TENSORS, DType
 from ...kernelbench.precision import SUM_FACTOR, Precision
 from ...kernelbench.problem import Expected, Family
 from ...traces.records import Check
-from . import random_rounding
+from . import digits, random_rounding
 from .poison import FULL, find_left, is_telling
+from .teller import Teller
 
 BLOCK = 1 << 13
 """Elements looked at together: their float64 temporaries stay in the L2 cache and below the size
@@ -156,8 +157,8 @@ def check_output(
     poison = poison if is_telling(dtype) else None
     with np.errstate(all="ignore"):
         survey = _survey(got, expected, precision, family, poison=poison, is_exact=is_exact)
-    teller = _Teller(name, got, value, workload, places)
-    checks = [teller(SHAPE, True)]
+    teller = Teller(name, got, value, workload, places)
+    checks = [teller.tell(SHAPE, True)]
     if poison is not None:
         checks.append(teller.count(WRITTEN, survey.unwritten, survey.unwritten_at, "never written"))
     checks.append(teller.count(POSITIONS, survey.misplaced, survey.misplaced_at, "misplaced"))
@@ -167,11 +168,21 @@ def check_output(
         return [*checks, *map(teller.finding, found)]
     if is_exact:
         return [*checks, teller.count(EXACT, survey.unequal, survey.unequal_at, "different")]
-    checks.append(teller.ratio(SCALED, survey.scaled))
-    checks.append(teller.nrmse(survey))
+    checks.append(teller.ratio(SCALED, survey.scaled.ratio, survey.scaled.at))
+    checks.append(_tell_nrmse(teller, survey))
     if family is Family.PROBE:
-        checks.append(teller.ratio(PROBE, survey.probe))
+        checks.append(teller.ratio(PROBE, survey.probe.ratio, survey.probe.at))
+    if digits.is_held(precision, family, dtype):
+        with np.errstate(all="ignore"):
+            checks.append(teller.finding(digits.examine(got, value)))
     return checks
+
+
+def _tell_nrmse(teller: Teller, survey: _Survey) -> Check:
+    passed = bool(survey.nrmse <= survey.nrmse_limit) or teller.value.size == 0
+    where = ", ".join(str(i) for i in survey.nrmse_at)
+    part = f"block from [{where}]" if survey.nrmse_at else "whole"
+    return teller.tell(NRMSE, passed, survey.nrmse, survey.nrmse_limit, f"{teller.name}, {part}")
 
 
 def look_over(name: str, got: np.ndarray, family: Family, *, poison: int) -> list[Check]:
@@ -384,60 +395,6 @@ def _hold_nrmse(
     figure, limit = sums.nrmse, sums.limit(precision, family)
     if not survey.nrmse_limit or not (figure / limit <= survey.nrmse / survey.nrmse_limit):
         survey.nrmse, survey.nrmse_limit, survey.nrmse_at = figure, limit, at
-
-
-@dataclass(frozen=True)
-class _Teller:
-    """Turns what was found into checks with a sentence each."""
-
-    name: str
-    got: np.ndarray
-    value: np.ndarray
-    workload: str
-    places: np.ndarray | None = None
-
-    def __call__(
-        self,
-        check: str,
-        passed: bool,
-        figure: float | None = None,
-        limit: float | None = None,
-        detail: str = "",
-    ) -> Check:
-        return Check(
-            name=check,
-            passed=passed,
-            # JSON has no NaN or infinity: the detail shows the values.
-            figure=figure if figure is not None and np.isfinite(figure) else None,
-            limit=limit,
-            detail=detail,
-            workload=self.workload,
-        )
-
-    def _place(self, at: tuple[int, ...]) -> str:
-        first = () if self.places is None or not at else (int(self.places[at[0]]),)
-        index = ", ".join(str(i) for i in (*first, *at[len(first) :]))
-        return f"{self.name}[{index}]: got {float(self.got[at]):.9g}, want {self.value[at]:.9g}"
-
-    def count(self, check: str, found: int, at: tuple[int, ...], what: str) -> Check:
-        detail = f"{found} of {self.value.size} {what}; first {self._place(at)}" if found else ""
-        return self(check, found == 0, float(found), 0.0, detail)
-
-    def finding(self, found: random_rounding.Finding) -> Check:
-        passed = bool(found.figure <= found.limit)
-        place = self._place(found.at) if found.at else self.name
-        detail = "" if passed else f"{place}: {found.words}".removesuffix(": ")
-        return self(found.check, passed, found.figure, found.limit, detail)
-
-    def ratio(self, check: str, worst: _Worst) -> Check:
-        detail = self._place(worst.at) if worst.at or worst.ratio else ""
-        return self(check, bool(worst.ratio <= 1.0), worst.ratio, 1.0, detail)
-
-    def nrmse(self, survey: _Survey) -> Check:
-        passed = bool(survey.nrmse <= survey.nrmse_limit) or self.value.size == 0
-        where = ", ".join(str(i) for i in survey.nrmse_at)
-        detail = f"{self.name}, block from [{where}]" if survey.nrmse_at else f"{self.name}, whole"
-        return self(NRMSE, passed, survey.nrmse, survey.nrmse_limit, detail)
 
 
 def _first_place(mask: np.ndarray, block: Block) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ import numpy as np
 
 from ...kernelbench.codecs import neighbours
 from ...kernelbench.dtypes import DType
+from .teller import Finding
 
 NEIGHBOUR, SHARES = "one of two neighbours", "rounded up as often as it must"
 INDEPENDENT, REPEATED = "independent of other elements", "the same of the same random bits"
@@ -36,16 +37,6 @@ EDGES = (
 )
 """Between shares of the way to the upper neighbour that are counted together."""
 LAGS = (1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 1024)
-
-
-class Finding(NamedTuple):
-    """What one check found: it holds where the figure is at most the limit."""
-
-    check: str
-    figure: float
-    limit: float
-    at: tuple[int, ...] = ()
-    words: str = ""
 
 
 class _Sample(NamedTuple):
