@@ -18,7 +18,6 @@ from machine import machine
 
 from kernelwright.kernelbench import registry
 
-
 NARROW = ("gemm_f16", "gemm_bf16", "gemm_int8")
 """Precisions of a problem that are of interest by themselves."""
 
@@ -75,8 +74,8 @@ def main() -> None:
         "",
         f"Made by `make results` on {datetime.date.today().isoformat()}: one campaign of "
         f"{asked.seconds} s for each problem with the offline recipe Coder, on its default "
-        "workload, and for `gemm` in three precisions. Speed-ups are medians with 95 % intervals from the confirming run; figures "
-        "below 1 mean that the baseline is faster.",
+        "workload, and for `gemm` in three precisions. Speed-ups are medians with 95 % intervals "
+        "from the confirming run; figures below 1 mean that the baseline is faster.",
         "",
         f"Machine: {machine()}.",
         "",
