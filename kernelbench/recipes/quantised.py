@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 from ..recipe import Constraint, Facts, Knobs
 from ._knobs import (
     CHUNK,
@@ -17,7 +20,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
-from ._modelled import model_rows
+from ._modelled import ASKED, WIDTH, Model, model_product, model_rows, roofline_us
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, meaning="groups of a row whose loads are under way at once")
@@ -36,6 +39,49 @@ def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
     return 4 <= integer(knobs, "rows") * integer(knobs, "vectors") <= register_budget(facts)
 
 
+def _model_gemv(knobs: Knobs, facts: Facts) -> float:
+    """Memory has half a byte of a weight, and 1/16 of its group's scale and zero point; a weight
+    takes two operations to be a number, and two to be added."""
+    if not {"M", "H", *ASKED} <= facts.keys():
+        return math.nan
+    weights, rows = 64 * facts["M"] * facts["H"], integer(knobs, "rows")
+    chains = float(rows * integer(knobs, "unroll"))
+    largest = min(1.0, rows / facts["M"])
+    moved = weights * (0.5 + 1 / 16)
+    return roofline_us(4 * weights, moved, knobs, facts, chains=2 * chains, largest=largest)
+
+
+def _model_decoded(depth: Callable[[Facts], float], *asked: str) -> Model:
+    """The dense product's, of factors that are decoded as they are packed, a panel of B at a time.
+
+    Args:
+        depth: the steps of a sum.
+        asked: the axes that it follows from.
+    """
+
+    def model(knobs: Knobs, facts: Facts) -> float:
+        if not {"M", "N", *asked} <= facts.keys():
+            return math.nan
+        steps = depth(facts)
+        known = {"unroll": 1, "kc": int(steps), "mc": integer(knobs, "rows"), "nc": 1 << 30}
+        return PRODUCT({**knobs, **known}, {**facts, "K": steps, WIDTH: 1.0})
+
+    return model
+
+
+def _model_blocks(block: int) -> Model:
+    """Of rows of bfloat16, whose numbers are read once and take some twenty operations."""
+
+    def model(knobs: Knobs, facts: Facts) -> float:
+        if "G" not in facts:
+            return math.nan
+        return ROWS({**knobs, "unroll": 2}, {**facts, "N": block * facts["G"], WIDTH: 2.0})
+
+    return model
+
+
+PRODUCT: Model = model_product(packs_a=True)
+ROWS: Model = model_rows(1, 20)
 TILE_FITS = Constraint("the tile's sums are 4 or more, and fit in the registers", _tile_fits)
 
 RECIPES = (
@@ -51,10 +97,14 @@ RECIPES = (
         ),
         constraints=(USEFUL_THREADS, USEFUL_VECTOR),
         default=DEFAULT,
+        model=_model_gemv,
     ),
     *(
         recipe
-        for problem in ("fp8_gemm_rowwise", "wxa16_gemm")
+        for problem, model in (
+            ("fp8_gemm_rowwise", _model_decoded(lambda facts: facts["K"], "K")),
+            ("wxa16_gemm", _model_decoded(lambda facts: 64 * facts["G"], "G")),
+        )
         for recipe in cpp_recipes(
             problem,
             "decoded",
@@ -62,11 +112,12 @@ RECIPES = (
             knobs=TILE,
             constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
             default=TILE_DEFAULT,
+            model=model,
         )
     ),
     *(
         recipe
-        for problem in ("mxfp4_quantize", "nvfp4_quantize")
+        for problem, block in (("mxfp4_quantize", 32), ("nvfp4_quantize", 16))
         for recipe in cpp_recipes(
             problem,
             "blocks",
@@ -74,6 +125,7 @@ RECIPES = (
             knobs=(SCHEDULE, CHUNK, VECTOR, THREADS),
             constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
             default=ROWS_DEFAULT,
+            model=_model_blocks(block),
         )
     ),
     *cpp_recipes(
