@@ -64,15 +64,13 @@ def values(family: Family, rng: np.random.Generator, M: int, N: int, G: int, W: 
 
 def oracle(x: np.ndarray, q: np.ndarray, scales: np.ndarray, zeros: np.ndarray) -> Expected:
     """The product in float64; sizes in float32, whose rounding is harmless there."""
-    codes = q.astype(np.uint8)
-    if codes.shape[-1] < GROUP:
-        codes = CODECS["uint4"].decode(codes)
-    factors, offsets = scales[..., None], zeros[..., None].astype(np.float32)
+    codes = CODECS["uint4"].decode(q.astype(np.uint8)) if q.shape[-1] < GROUP else q
+    factors, offsets = (each[..., None].astype(np.float32) for each in (scales, zeros))
     weights = (codes - offsets) * factors.astype(np.float64)
-    sizes = (codes + offsets) * np.abs(factors, dtype=np.float32)
+    sizes = (codes + offsets) * np.abs(factors)
     value = x.astype(np.float64) @ weights.reshape(len(q), -1).T
-    scale = (np.abs(x) @ sizes.reshape(len(q), -1).T).astype(np.float64)
-    return Expected(value, scale, float(x.shape[1]))
+    scale = np.abs(x) @ sizes.reshape(len(q), -1).T
+    return Expected(value, scale.astype(np.float64), float(x.shape[1]))
 
 
 def by_compile(torch: Any, x: Any, q: Any, scales: Any, zeros: Any) -> Any:
