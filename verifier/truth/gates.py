@@ -34,6 +34,10 @@ UNDERFLOW = 4 * 2.0**-126
 normal range (the half of a long softmax row without its maximum), flushing them, or an exponential
 that is clamped there, is a large share of their size and still nothing; G1 holds each of them."""
 
+MANY = 64
+"""Elements whose RMS error is one: of fewer gate G3 allows more, 8 times as much of a single one,
+which G1 holds by itself."""
+
 ONE_SIDED = (Family.SORTED, Family.ALTERNATING)
 """Terms of one sign may come one after the other, in the order in which an honest kernel adds."""
 
@@ -97,10 +101,12 @@ class _Sums:
     def limit(self, precision: Precision, family: Family) -> float:
         """Never below what a long sum may be wrong by on the average, thrice over.
 
-        Neighbours among sorted terms are nearly equal and round alike, so that it may be more.
+        Neighbours among sorted terms are nearly equal and round alike, so that it may be more. Of
+        few elements no average can be told: one that cancels is off by many times the usual.
         """
         factor = SUM_FACTOR if family is Family.SORTED else 2
-        return max(precision.nrmse, factor * precision.u_acc * math.sqrt(self.terms))
+        few = max(1.0, math.sqrt(MANY / max(1, self.count)))
+        return few * max(precision.nrmse, factor * precision.u_acc * math.sqrt(self.terms))
 
 
 @dataclass
