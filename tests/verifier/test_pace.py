@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.machine import caches
 from kernelwright.kernelbench.problem import Family, Timing
@@ -97,3 +98,8 @@ def test_a_kernel_is_judged_in_each_mode(court, mode: Timing) -> None:
     assert verdict.status is Status.VERIFIED, verdict.reason
     assert verdict.measurement is not None
     assert verdict.measurement.workload == f"tiny@{mode}"
+
+
+def test_where_nothing_is_timed_no_mode_can_be_asked_for(court) -> None:
+    with pytest.raises(UsageError, match=r"sm_90 is emulated here: nothing is timed"):
+        court.emulated("softmax", "cuda", "tiny@server")
