@@ -12,7 +12,9 @@ from kernelwright.kernelbench.codecs import encode_by_streams, host_dtype, neigh
 from kernelwright.kernelbench.dtypes import BFLOAT16, FLOAT16, DType
 from kernelwright.kernelbench.problem import Expected, Family
 from kernelwright.traces.records import Check
+from kernelwright.verifier.clock.answers import Answer
 from kernelwright.verifier.truth import gates, random_rounding
+from kernelwright.verifier.truth.poison import PATTERNS
 from kernelwright.verifier.truth.random_rounding import (
     CHECKS,
     INDEPENDENT,
@@ -20,6 +22,7 @@ from kernelwright.verifier.truth.random_rounding import (
     REPEATED,
     SHARES,
 )
+from kernelwright.verifier.truth.trials import make_item
 
 PROBLEM = registry.get("stochastic_round")
 Bits = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -147,6 +150,21 @@ def test_rows_of_one_stream_differ_where_their_numbers_do() -> None:
     assert judge(got, expected) == set()
     got[3] = expect(value[3:4], np.zeros(1)).store_as(got.dtype)
     assert judge(got, expected) == {REPEATED}
+
+
+def test_what_a_call_has_left_out_is_filled_with_bits_of_its_own() -> None:
+    """As an emulation leaves programs out: of rows with the same bits one may be there alone."""
+    structure = PROBLEM.structure(PROBLEM.workload("tiny"))
+    item = make_item(PROBLEM, structure, Family.NORMAL, np.random.default_rng(4))
+    y = round_with(lambda s, _, j: mix(s, j), item.inputs)
+    known = np.random.default_rng(1).random(len(y)) < 0.5
+    kept = np.repeat(known[:, None], y.shape[1], 1)
+    got = np.where(kept, y, np.zeros_like(y))
+    assert Answer(PROBLEM, item, {"y": got}, PATTERNS[0], (), {"y": kept}).failure() is None
+    wrong = np.where(kept, item.inputs["x"].astype(y.dtype), got)
+    failure = Answer(PROBLEM, item, {"y": wrong}, PATTERNS[0], (), {"y": kept}).failure()
+    assert failure is not None
+    assert failure.name == SHARES
 
 
 def test_small_answers_are_never_refused_for_chance() -> None:

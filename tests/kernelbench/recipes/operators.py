@@ -73,6 +73,9 @@ def hold(
     with np.errstate(all="ignore"):
         limit = precision.limit(np.abs(truth), expected.scale, terms)
         limit += precision.underflow * terms
+        if expected.streams is not None:
+            # Rounded at random: a whole step, and not half of it.
+            limit += precision.half_step(np.abs(truth))
         if truth.ndim > 1:
             rows = np.square(np.where(np.isfinite(truth), truth, 0)).mean(-1, keepdims=True)
             limit += precision.u_acc * np.sqrt(rows)
