@@ -7,6 +7,7 @@ is taken several times in a row; so are the checks.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -135,6 +136,9 @@ def test_on_the_cpu(on_cpu: Stand, steps: Steps, name: str) -> None:
     ON_CPU[name].holds(on_cpu, steps)
 
 
+BLOCK = f", start, {TURN}, time"
+
+
 @pytest.mark.parametrize(
     ("champion", "status", "taken"),
     [
@@ -142,7 +146,7 @@ def test_on_the_cpu(on_cpu: Stand, steps: Steps, name: str) -> None:
         (
             CPP % LATER,
             Status.INCORRECT,
-            f", start, {TURN}, verify, sanitize, fences, {LOADED}" + 2 * f", start, {TURN}, time",
+            f", start, {TURN}, verify, sanitize, fences, {LOADED}{BLOCK}",
         ),
     ],
 )
@@ -153,7 +157,9 @@ def test_a_champion_that_fails_on_the_cpu(
     with pytest.raises(ChampionFailed) as failed:
         row.judged(on_cpu)
     assert failed.value.status is status
-    assert str(steps) == f"admit, build, sanitize{taken}"
+    # In which of its processes it is seen to be wrong is chance.
+    seen = re.sub(f"({BLOCK})+$", BLOCK, str(steps))
+    assert seen == f"admit, build, sanitize{taken}"
 
 
 READY_ON_DEVICE = "admit, build, profile, wait for baselines, start"
