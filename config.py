@@ -3,8 +3,7 @@
 
 Precedence: flags, then the environment (`KERNELWRIGHT_*`), then the project's file
 (`kernelwright.toml`, else `[tool.kernelwright]` of `pyproject.toml`, in the working folder), then
-the user's file, then the defaults. Layers are sparse; the rest of the program sees only the
-resolved Config. It knows no command line and no store.
+the user's file, then the defaults. Layers are sparse; all else sees only the resolved Config.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ OPENAI_URL = "https://api.openai.com/v1"
 """Where a model is asked unless the user names another endpoint."""
 
 DEFAULT_SILENCE_S = 1200.0
-"""A reasoning model may think for a quarter of an hour before its first word, and giving it up
-books all that it might have cost."""
+"""A reasoning model may think for a quarter of an hour; giving it up books all it may cost."""
 
 DEFAULT_PATIENCE_S = 600.0
 """A refused call costs nothing: an endpoint that is overloaded or restarted is back by then."""
@@ -297,6 +295,9 @@ class Config:
         _as_duration,
         "seconds that baselines may take to get ready; one that is not is left out",
         DEFAULT_PREPARATION_S,
+    )
+    counters: str = _setting(
+        _one_of("none", "quick", "rules", "cudaforge", "full"), "counters to read on GPUs", "rules"
     )
     color: str = _setting(_one_of("auto", "always", "never"), "colour on stderr", "auto")
     debug: bool = _setting(_as_bool, "show tracebacks", False)

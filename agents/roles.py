@@ -216,6 +216,8 @@ class Situation:
     assignment: Assignment = field(default_factory=Assignment)
     history: Lineage = field(default_factory=Lineage)
     """Of the assignment's base."""
+    judged: tuple[str, ...] = ()
+    """The hardware counters that a Judge is fed here; () where none are read."""
     tried: tuple[TriedPoint, ...] = ()
     """What was judged so far, in the order in which it was proposed; nothing where a model writes
     candidates."""

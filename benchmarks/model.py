@@ -34,7 +34,7 @@ from kernelwright.errors import ExitCode
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import recipes_for
-from kernelwright.traces.records import MODELLED_US, Verdict
+from kernelwright.traces.records import MODELLED_US, Counting, Verdict
 from kernelwright.verifier import evaluation
 from kernelwright.verifier.profile import nsight
 from kernelwright.verifier.request import Order, Task
@@ -81,7 +81,8 @@ def count(stand: DeviceStand, source: str, language: str, which: str) -> Line:
         return {"not_counted": "Nsight Compute is not installed"}
     rng = np.random.default_rng(SEED)
     built = stand.build_all(language, source, [], rng).on_device
-    found = device_tools.count_with_ncu(stand.session, stand.leased, built, ncu, rng, which)
+    asked = Counting(which=which)
+    found = device_tools.count_with_ncu(stand.session, stand.leased, built, ncu, rng, asked)
     if isinstance(found, nsight.NotProfiled):
         return {"not_counted": found.reason}
     return {

@@ -163,12 +163,21 @@ WeakOption = Annotated[
 ]
 CpusOption = Annotated[str | None, option("--cpus", "CPUs that kernels run on, e.g. 0,2-3.")]
 
+CountersOption = Annotated[
+    str | None,
+    option(
+        "--counters",
+        "Hardware counters on a GPU: none, quick, rules, cudaforge, full [default: rules].",
+    ),
+]
+
 RUN_SETTINGS: dict[str, Any] = {
     "jail": JailOption,
     "cpus": CpusOption,
     "model_silence": SilenceOption,
     "model_patience": PatienceOption,
     "max_preparation": PreparationOption,
+    "counters": CountersOption,
     "accept_weak_isolation": WeakOption,
     "home": HomeOption,
     "cache_dir": CacheOption,

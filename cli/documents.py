@@ -82,6 +82,7 @@ def pace_document(history: History) -> dict[str, float] | None:
         "candidates_per_minute_of_search": round(pace.per_minute_of_search, 2),
         "judged_share": round(pace.judged_share, 4),
         "timed_share": round(pace.timed_share, 4),
+        "counted_share": round(pace.counted_share, 4),
     }
 
 

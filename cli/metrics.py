@@ -32,7 +32,7 @@ def metrics() -> None:
 def show(
     ctx: typer.Context,
     target: Annotated[str, typer.Option("--target", help="cpu or sm_XX.")] = "sm_90",
-    which: Annotated[str, typer.Option("--set", help="quick, cudaforge or full.")] = "full",
+    which: Annotated[str, typer.Option("--set", help="quick, rules, cudaforge or full.")] = "full",
     family: Annotated[
         str, typer.Option("--family", help="A tag of problems, e.g. sparse.")
     ] = "any",

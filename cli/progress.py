@@ -19,6 +19,7 @@ from ..traces.events import (
     CampaignPrepared,
     CampaignResumed,
     CampaignStarted,
+    CandidateCounted,
     CandidateMissing,
     CandidateProposed,
     ChampionChanged,
@@ -29,7 +30,7 @@ from ..traces.events import (
     ModelReplied,
     ModelRequested,
 )
-from ..traces.records import Preparation, Status, Verdict
+from ..traces.records import Level, Preparation, Status, Verdict
 from ..traces.spending import Spending
 from ..verifier.clock.turns import WAITED
 from . import verdicts
@@ -170,6 +171,8 @@ class ProgressLines:
                 self._say(_trouble(failed), "yellow")
             case CandidateMissing(outcome=outcome, reason=reason):
                 self._say(f"no candidate: {outcome}: {reason}", "yellow")
+            case CandidateCounted() as counted:
+                self._tell_counters(counted)
             case EvaluationFinished(verdict=verdict):
                 self._tell_verdict(verdict)
             case ChampionChanged():
@@ -185,6 +188,14 @@ class ProgressLines:
         if fallen := verdict.champion:
             why = f"{fallen.status}: {verdicts.brief(fallen)}"
             self._say(f"champion no more: {self._number_of(fallen.candidate)} {why}", "bold red")
+
+    def _tell_counters(self, counted: CandidateCounted) -> None:
+        number, took = self._number_of(counted.candidate), wording.duration(counted.took_s)
+        if counted.profile is None:
+            self._say(f"{number:<5} no hardware counters: {counted.reason}", "yellow")
+        else:
+            read = sum(metric.level is Level.MEASURED for metric in counted.profile.metrics)
+            self._say(f"{number:<5} counted {read} figures of the hardware in {took}", "dim")
 
     def _number_of(self, candidate: str) -> str:
         return f"#{self._numbers.get(candidate, 0)}"

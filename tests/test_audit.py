@@ -35,7 +35,7 @@ from kernelwright.traces.records import (
 )
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
-from kernelwright.verifier.request import Order, Referee
+from kernelwright.verifier.request import Counted, Order, Referee
 
 HOLDS, SLOWER = AuditOutcome.HOLDS, AuditOutcome.SLOWER
 FAILED, UNREPEATABLE = AuditOutcome.FAILED, AuditOutcome.UNREPEATABLE
@@ -63,6 +63,7 @@ class Script:
     isolation = Isolation(mechanism="bare", capabilities={})
     facts: dict[str, float] = field(default_factory=dict)
     is_emulated: bool = False
+    counting = None
 
     @contextmanager
     def __call__(self, problem: str, workload: Workload, target: str) -> Iterator[Referee]:
@@ -81,6 +82,9 @@ class Script:
     def evaluate(self, order: Order) -> Verdict:
         self.asked.append(order)
         return self.verdicts[len(self.asked) - 1]
+
+    def count(self, order: Order) -> Counted:
+        raise AssertionError(order)
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -18,8 +18,10 @@ from .options import Options
 from .place import NOWHERE, StoredPlace
 from .records import (
     Advice,
+    Counting,
     KnobShare,
     Preparation,
+    Profile,
     Record,
     Speedup,
     Status,
@@ -58,6 +60,8 @@ class CampaignStarted(Options):
     machine: dict[str, str] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     config: dict[str, JsonValue] = Field(default_factory=dict)
+    counting: Counting | None = None
+    """Of hardware counters; None where none are read."""
 
     @property
     def is_evaluation(self) -> bool:
@@ -223,6 +227,18 @@ class EvaluationFinished(Record):
     """In a replay: the recorded verdict of the same outcome, on whose figures decisions rest."""
 
 
+class CandidateCounted(Record):
+    """The hardware's counters of a candidate that was tried already, read for the Judge."""
+
+    kind: Literal["candidate.counted"] = "candidate.counted"
+    candidate: str
+    profile: Profile | None = None
+    """In place of the one that its screening had; None where nothing could be counted."""
+    reason: str = ""
+    """Why nothing was counted."""
+    took_s: float
+
+
 class AdviceGiven(Record):
     """The Judge's words on a candidate."""
 
@@ -323,6 +339,7 @@ Payload = Annotated[
     | Decided
     | EvaluationStarted
     | EvaluationFinished
+    | CandidateCounted
     | AdviceGiven
     | ChampionChanged
     | CampaignFinished

@@ -24,6 +24,7 @@ from .events import (
     CampaignPrepared,
     CampaignResumed,
     CampaignStarted,
+    CandidateCounted,
     CandidateMissing,
     CandidateProposed,
     ChampionChanged,
@@ -117,6 +118,8 @@ class Entry:
     fell_beside: Place = NOWHERE
     """Where the challenger was proposed beside whom it fell."""
     advice: Advice | None = None
+    counted: CandidateCounted | None = None
+    """What the hardware's counters said of it for the Judge, if they were read."""
     cut_off: bool = False
     """Its last evaluation was started and not finished: still running, or its process died."""
 
@@ -133,6 +136,8 @@ class Entry:
 
 E = TypeVar("E", bound=Entry)
 
+_WORK = (EvaluationStarted, EvaluationFinished, CandidateCounted, ChampionChanged)
+
 
 class Fold(Generic[E]):
     """The fold. `apply` every event in order; read the rest."""
@@ -147,6 +152,8 @@ class Fold(Generic[E]):
         """Seconds between the events of each process; the pauses between processes are free."""
         self.judged_s = self.raced_s = 0.0
         """Of those, in which an evaluation ran, and in which one of them was a heat of the race."""
+        self.counted_s = 0.0
+        """Of those, in which hardware counters were read for the Judge."""
         self._has_begun = False
         """The last event was the beginning of a process's work."""
         self.last_seq = 0
@@ -223,7 +230,7 @@ class Fold(Generic[E]):
         self.spending.apply(event)
         if isinstance(payload, CandidateProposed | CandidateMissing | AdviceGiven):
             self._take_words(payload, event)
-        elif isinstance(payload, EvaluationStarted | EvaluationFinished | ChampionChanged):
+        elif isinstance(payload, _WORK):
             self._take_work(payload, event)
         else:
             self._take_course(payload, event)
@@ -234,6 +241,8 @@ class Fold(Generic[E]):
     def _take_time(self, payload: Payload, event: Event) -> None:
         lasted_s = 0.0 if self._is_outside(payload) else max(0.0, event.at - self.last_at)
         self.spent_s += lasted_s
+        if isinstance(payload, CandidateCounted):
+            self.counted_s += payload.took_s
         if isinstance(payload, EvaluationFinished):
             self.judged_s += lasted_s
             self.raced_s += lasted_s if payload.verdict.protocol is Depth.RACE else 0.0
@@ -276,7 +285,9 @@ class Fold(Generic[E]):
                 self.entries[advice.candidate] = replace(entry, advice=advice)
 
     def _take_work(
-        self, payload: EvaluationStarted | EvaluationFinished | ChampionChanged, event: Event
+        self,
+        payload: EvaluationStarted | EvaluationFinished | CandidateCounted | ChampionChanged,
+        event: Event,
     ) -> None:
         match payload:
             case EvaluationStarted(candidate=candidate):
@@ -285,6 +296,9 @@ class Fold(Generic[E]):
                 )
             case EvaluationFinished():
                 self._judge(payload, event)
+            case CandidateCounted(candidate=candidate):
+                entry = self._require_entry(candidate, event)
+                self.entries[candidate] = _with_counters(entry, payload)
             case ChampionChanged(candidate=candidate):
                 self._require_entry(candidate, event)
                 self.changes.append(ChampionChange(event.at, payload))
@@ -363,4 +377,26 @@ def _without_a_start() -> StorageError:
         "a campaign's events do not begin with its start",
         hint="give all of its events, from the first one on; where they are all, the store was "
         "changed by something else: start a new campaign",
+    )
+
+
+def _with_counters(entry: E, counted: CandidateCounted) -> E:
+    """The entry with the profile that was counted in place of the one of its quick looks."""
+    profile = counted.profile
+    if profile is None:
+        return replace(entry, counted=counted)
+
+    def put_in(verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+        return tuple(
+            each.model_copy(update={"profile": profile})
+            if each.protocol.is_quick and each.status.is_pass
+            else each
+            for each in verdicts
+        )
+
+    return replace(
+        entry,
+        counted=counted,
+        verdicts=put_in(entry.verdicts),
+        relied_on=put_in(entry.relied_on),
     )

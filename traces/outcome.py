@@ -99,6 +99,8 @@ class Pace(NamedTuple):
     """Of all its seconds, in which an evaluation ran, on the CPUs that times are taken on."""
     timed_share: float
     """Of all its seconds, in which something was timed."""
+    counted_share: float
+    """Of all its seconds, in which hardware counters were read for the Judge."""
 
 
 def find_pace(history: History) -> Pace | None:
@@ -113,6 +115,7 @@ def find_pace(history: History) -> Pace | None:
         per_minute_of_search=60.0 * history.evaluated / searched_s,
         judged_share=history.judged_s / spent_s,
         timed_share=min(1.0, timed_s / spent_s),
+        counted_share=min(1.0, history.counted_s / spent_s),
     )
 
 
@@ -122,9 +125,11 @@ def how_fast(history: History) -> str:
     if pace is None:
         return ""
     of_search = f" ({pace.per_minute_of_search:.0f} without the race)" if history.raced_s else ""
+    counted = f"; reading counters took {pace.counted_share:.0%}" if pace.counted_share else ""
     return (
         f"{pace.per_minute:.0f} candidates a minute{of_search}; an evaluation ran in "
         f"{pace.judged_share:.0%} of the time, and something was timed in {pace.timed_share:.0%}"
+        f"{counted}"
     )
 
 

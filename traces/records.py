@@ -237,6 +237,16 @@ class Profile(Record):
         return next((m.value for m in self.metrics if m.name == name), None)
 
 
+class Counting(Record):
+    """Which hardware counters a campaign reads, and which of them its Judge is fed."""
+
+    which: str
+    """A set of `verifier/profile/metrics.toml`."""
+    judged: tuple[str, ...] = ()
+    """Names that a Judge is shown; `stalls` is the whole breakdown. Those that the set lacks are
+    read besides."""
+
+
 class Enforcement(StrEnum):
     """What the canary found of one capability of the sandbox."""
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from ..errors import StorageError
 from .events import (
+    CandidateCounted,
     EvaluationFinished,
     EvaluationStarted,
     Event,
@@ -125,6 +126,8 @@ class Spending:
             case EvaluationFinished(verdict=verdict):
                 took_s = event.at - self._evaluating_since - verdict.seconds.get(BUILD, 0.0)
                 self.device_s += max(0.0, took_s)
+            case CandidateCounted(took_s=took_s):
+                self.device_s += took_s
 
     def _settle(self, event: Event, call: str) -> SpentCall:
         if call not in self.calls:

@@ -20,7 +20,7 @@ from ..sandbox.plan.pattern_plan import explain_unprepared
 from ..sandbox.run.process import RunFault
 from ..traces.records import Status, Verdict
 from .failure import ChampionFailed, Failed
-from .request import Order
+from .request import Counted, Order
 from .stands import rivalry
 from .stands.stand import Mounted, Stand
 from .stands.verdict_draft import Draft
@@ -41,6 +41,31 @@ def evaluate(stand: Stand, order: Order) -> Verdict:
         return _draft(stand, order).close(Status.HARNESS_ERROR, reason)
 
     return rivalry.judge_order(order, lambda asked: _look_again(stand, asked), close_unknown)
+
+
+def count(stand: Stand, order: Order) -> Counted:
+    """The hardware's counters of a candidate that was found right; see `Referee.count`.
+
+    A candidate that breaks while it is counted has none, with the reason. Raises SandboxError.
+    """
+    if stand.counting is None:
+        raise SandboxError(
+            f"no hardware counters are read for {stand.session.task.target} here",
+            hint="look at `counting` before asking for them",
+        )
+    begun, draft = time.monotonic(), _draft(stand, order)
+    rng = np.random.default_rng(int.from_bytes(draft.seed, "little"))
+    try:
+        if ill := stand.illness():
+            raise Failed(Status.HARNESS_ERROR, ill)
+        with _blame(stand, draft):
+            found = stand.count(draft, rng)
+    except Failed as failed:
+        found = f"{failed.status}: {failed.reason}"
+    took_s = time.monotonic() - begun
+    if isinstance(found, str):
+        return Counted(reason=found, took_s=took_s)
+    return Counted(profile=found, took_s=took_s)
 
 
 def _look_again(stand: Stand, order: Order) -> Verdict:

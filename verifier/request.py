@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from ..config import DEFAULT_PREPARATION_S, DEFAULT_TIMING_LOCK
 from ..kernelbench.problem import Workload
 from ..kernelbench.targets import CPU
-from ..traces.records import Depth, Isolation, Preparation, Record, Verdict
+from ..traces.records import Counting, Depth, Isolation, Preparation, Profile, Record, Verdict
 
 
 class Task(Record):
@@ -41,6 +41,8 @@ class Task(Record):
     """Names of the baselines to hold against; empty: all that this machine has."""
     timing_lock: str = DEFAULT_TIMING_LOCK
     """The file or folder at which all timings on this machine take turns (clock/turns.py)."""
+    counting: Counting | None = None
+    """The hardware counters to read where there are any; None: none."""
     preparation_s: float = DEFAULT_PREPARATION_S
     """How long the baselines may take; the one that is not ready then is left out, by name."""
 
@@ -53,6 +55,16 @@ class Order(Record):
     protocol: Depth = Depth.SCREEN
     champion: str = ""
     """Source of the campaign's champion; timed beside the baselines under the name `champion`."""
+
+
+class Counted(Record):
+    """What the hardware's counters said of one candidate."""
+
+    profile: Profile | None = None
+    """None: nothing could be counted."""
+    reason: str = ""
+    """Why not, and what would help."""
+    took_s: float = 0.0
 
 
 class Outlook(Record):
@@ -85,6 +97,19 @@ class Referee(Protocol):
 
     def evaluate(self, order: Order) -> Verdict:
         """The verdict. Raises SandboxError only where the harness failed twice."""
+
+    def count(self, order: Order) -> Counted:
+        """The hardware's counters of a candidate that was found right, on the workload that counts
+        most. Nothing is tried and nothing timed again.
+
+        Raises:
+            SandboxError: nothing is counted here (`counting` is None), or the harness failed.
+        """
+
+    @property
+    def counting(self) -> Counting | None:
+        """Which counters are read here; None: none, since the target has none, no profiler is
+        installed, or nobody asked for them."""
 
     @property
     def isolation(self) -> Isolation:

@@ -14,6 +14,8 @@ from ..kernelbench.machine import usable_cpus
 from ..kernelbench.targets import AUTO, CPU, target_of
 
 PYTHON_ENDING = ".py"
+NO_COUNTERS = "none"
+"""In place of a set of hardware counters."""
 IN = "@"
 """Between a problem and a precision policy."""
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from ..kernelbench.packs import Axes
     from ..kernelbench.problem import Workload
     from ..sandbox.builders.workshop import Workshop
-    from ..traces.records import Check
+    from ..traces.records import Check, Counting
     from ..verifier.request import Task
 
 
@@ -199,6 +201,7 @@ def task_for(
 
     check_cpus(config.cpus)
     return Task(
+        counting=_choose_counters(config, problem, target),
         problem=problem,
         problem_text=registry.get(problem).text,
         workload=workload,
@@ -214,6 +217,22 @@ def task_for(
         cuda_compiler=config.cuda_compiler,
         preparation_s=config.max_preparation,
     )
+
+
+def _choose_counters(config: Config, problem: str, target: str) -> Counting | None:
+    """The set that was asked for, and what a Judge is fed of such a problem there.
+
+    Raises:
+        ConfigError: the user's own choice of metrics cannot be used.
+    """
+    from ..kernelbench import registry
+    from ..traces.records import Counting
+    from ..verifier.profile.metrics import catalogue
+
+    if target_of(target).is_cpu or config.counters == NO_COUNTERS:
+        return None
+    judged = catalogue(config.home).judge_metrics(target, registry.get(problem).tags)
+    return Counting(which=config.counters, judged=judged)
 
 
 def check_cpus(cpus: tuple[int, ...]) -> None:

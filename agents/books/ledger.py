@@ -17,6 +17,7 @@ from ...errors import SandboxError, StorageError
 from ...traces.decisions import AnyDecision, Recalled
 from ...traces.events import (
     AdviceGiven,
+    CandidateCounted,
     CandidateMissing,
     CandidateProposed,
     ChampionChanged,
@@ -224,6 +225,22 @@ class Ledger:
         recorded = self._recorded.get((candidate, protocol))
         is_same = recorded is not None and _is_same_outcome(recorded, verdict)
         self.record(EvaluationFinished(verdict=verdict, decided_on=recorded if is_same else None))
+
+    @property
+    def counts(self) -> bool:
+        """Whether hardware counters can be read here and are wanted."""
+        return self._referee.counting is not None
+
+    def count(self, candidate: str) -> None:
+        """Has the counters of a screened candidate read and recorded, once.
+
+        Raises:
+            SandboxError: the harness failed; nothing is recorded.
+        """
+        with self._evaluating:
+            if self.progress.candidates[candidate].counted is None:
+                counted = self._referee.count(self.order(candidate, Depth.SCREEN))
+                self.record(CandidateCounted(candidate=candidate, **dict(counted)))
 
     def advise(self, advice: Advice, place: Place = NOWHERE) -> None:
         """Records the Judge's words, once per candidate or, where one is named, per place."""

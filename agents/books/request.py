@@ -115,6 +115,7 @@ def first_event(
         limits=request.limits,
         machine=machine_facts(),
         versions=versions(),
+        counting=referee.counting,
         config={
             "problem": _describe_problem(problem),
             "request": request.model_dump(mode="json", exclude={"source"}),

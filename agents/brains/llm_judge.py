@@ -130,7 +130,7 @@ class LlmJudge:
 
     def _optimise(self, member: Member, situation: Situation) -> Advice:
         place = _place(member, situation)
-        figures, shown = figures_of(member), shown_figures(member)
+        figures, shown = figures_of(member), shown_figures(member, situation.judged)
         known = techniques.list_applicable(
             situation.problem, situation.language, situation.target, figures
         )
@@ -171,7 +171,7 @@ class LlmJudge:
             bottleneck=cut("bottleneck", form.bottleneck),
             change=cut("plan", form.plan),
             why=cut("method", form.method),
-            rests_on=select_figures(form.evidence, shown_figures(member)),
+            rests_on=select_figures(form.evidence, shown_figures(member, situation.judged)),
             mode="optimise",
             technique=technique,
             nothing_left=named == techniques.NONE,

@@ -11,7 +11,7 @@ import functools
 import math
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from ...kernelbench.targets import target_of
@@ -43,6 +43,8 @@ IDLE, WIDE = 0.7, 1.25
 """Below this utilisation, with an interval this wide, something else had the machine."""
 
 EXECUTED = "executed_instructions"
+_COUNTER, _STALL = "__", "stall:"
+"""In the names of hardware counters, and before those of reasons that warps stall for."""
 _OF_CODE = ("instructions", "loop_instructions")
 """Left out where it is known what runs."""
 _TOLD_AT_ZERO = ("vectorised_loops",)
@@ -58,10 +60,25 @@ def meanings() -> Mapping[str, str]:
     return {str(name): str(text) for name, text in tomllib.loads(PACKAGED.read_text()).items()}
 
 
-def shown_figures(member: Member) -> dict[str, float]:
-    """The figures of a member that prompts show, by the names that may be cited."""
+def shown_figures(member: Member, judged: Collection[str] = ()) -> dict[str, float]:
+    """The figures of a member that prompts show, by the names that may be cited.
+
+    Args:
+        judged: Of the hardware's counters only these; (): all that were read.
+    """
     known = figures_of(member)
-    return {name: value for name, value in known.items() if _tells(name, value, known, member)}
+    return {
+        name: value
+        for name, value in known.items()
+        if _tells(name, value, known, member) and (not judged or _is_fed(name, judged))
+    }
+
+
+def _is_fed(name: str, judged: Collection[str]) -> bool:
+    """Whether it is one of the counters chosen for a Judge, or no counter."""
+    if name.startswith(_STALL):
+        return STALLS in judged
+    return name in judged or _COUNTER not in name
 
 
 def profile(member: Member, situation: Situation, place: Place) -> str:
@@ -70,7 +87,7 @@ def profile(member: Member, situation: Situation, place: Place) -> str:
     metrics = {m.name: m for m in known.metrics} if known else {}
     lines = [
         _word_metric(metrics.get(name) or Metric(name=name, value=value, level=Level.MEASURED))
-        for name, value in shown_figures(member).items()
+        for name, value in shown_figures(member, situation.judged).items()
     ]
     parts = ["\n".join(lines) or "No figure is known."]
     if member.verdict.emulated:
@@ -92,8 +109,10 @@ def missing_metrics(member: Member, situation: Situation) -> tuple[str, ...]:
     if target_of(situation.target).is_cpu:
         left_out = _OF_LOOPS if is_by_hand(member.source) else ()
         return tuple(name for name in CPU_METRICS if name not in known and name not in left_out)
-    wanted = load_packaged().judge_metrics(situation.target, situation.problem.tags)
-    has_stalls = any(name.startswith("stall:") for name in known)
+    wanted = situation.judged or load_packaged().judge_metrics(
+        situation.target, situation.problem.tags
+    )
+    has_stalls = any(name.startswith(_STALL) for name in known)
     return tuple(
         name for name in wanted if name not in known and not (name == STALLS and has_stalls)
     )
@@ -134,7 +153,7 @@ def with_lines(text: str, source: str) -> str:
 
 
 def _tells(name: str, value: float, known: Mapping[str, float], member: Member) -> bool:
-    is_defined = name in meanings() or "__" in name or name.startswith("stall:")
+    is_defined = name in meanings() or _COUNTER in name or name.startswith(_STALL)
     if not is_defined or (value == 0.0 and name not in _TOLD_AT_ZERO):
         return False
     if name in _OF_LOOPS and is_by_hand(member.source):
@@ -160,8 +179,8 @@ def _word_metric(metric: Metric) -> str:
     told = metric.unit or ("µs" if metric.name.endswith("_us") else "")
     unit = f" {told}" if told else ""
     meaning = meanings().get(metric.name, "")
-    if metric.name.startswith("stall:"):
-        meaning = load_packaged().meanings.get(metric.name.removeprefix("stall:"), "")
+    if metric.name.startswith(_STALL):
+        meaning = load_packaged().meanings.get(metric.name.removeprefix(_STALL), "")
     tail = f": {meaning}" if meaning else ""
     return f"- {metric.name} = {metric.value:.6g}{unit} ({metric.level}){tail}"
 

@@ -68,6 +68,7 @@ class Loop:
             seen=progress.seen,
             assignment=given,
             history=self._history(given),
+            judged=counting.judged if (counting := progress.started.counting) else (),
             tried=self._list_tried(),
             waiting=self._list_waiting(),
             past=tuple((point.family, point.knobs) for point in self.past.first),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from langgraph.runtime import Runtime
@@ -33,6 +34,11 @@ LEAST_CONFIRMING_S = 15.0
 """And so much in any case where models write candidates, since they take longer than that."""
 CONFIRMATION_S = 6.0
 """What one takes, while none was timed yet."""
+
+MOST_COUNTING = 0.25
+"""Of the time that was spent, reading hardware counters for the Judge may have taken so much."""
+LEAST_COUNTING_S = 15.0
+"""And so much in any case."""
 
 DUPLICATE = "duplicate"
 """The outcome of a reply that repeats a candidate to the letter."""
@@ -201,8 +207,24 @@ def judge(loop: Loop, assignment: Assignment) -> None:
     assert base is not None
     if loop.progress.advised.get(assignment.place) or _is_plain(loop, base):
         return
+    if _is_worth_counting(loop, base):
+        loop.ledger.count(base.candidate)
+        base = loop.ledger.member(base.candidate)
+        assignment = replace(assignment, base=base)
     advice = diagnosis(loop, base, loop.situation(base.parents, assignment))
     loop.ledger.advise(advice, assignment.place)
+
+
+def _is_worth_counting(loop: Loop, base: Member) -> bool:
+    """Whether the hardware's counters are read before the Judge looks: of what is right, has none
+    yet, and while counting has not taken more than its share of the time."""
+    known = loop.progress.get_candidate(base.candidate)
+    if not loop.ledger.counts or known.counted or not base.verdict.status.is_pass:
+        return False
+    if not base.verdict.protocol.is_quick:
+        return False  # those of its confirmation are there
+    share = MOST_COUNTING * loop.budget.spent_s
+    return loop.progress.counted_s < max(LEAST_COUNTING_S, share)
 
 
 def _is_plain(loop: Loop, base: Member) -> bool:

@@ -32,6 +32,7 @@ from kernelwright.running import Players
 from kernelwright.traces.records import (
     Capability,
     Check,
+    Counting,
     Depth,
     Enforcement,
     Isolation,
@@ -45,7 +46,7 @@ from kernelwright.traces.records import (
     Verdict,
     candidate_id,
 )
-from kernelwright.verifier.request import Order
+from kernelwright.verifier.request import Counted, Order
 
 FACTS = {"M": 1000.0, "N": 64.0, "cpus": 2.0, "vector_bytes": 64.0, "cv_row": 2.0}
 BASELINE_US = 1000.0
@@ -175,6 +176,12 @@ class PlayedReferee:
     to_be_confirmed: list[str] = field(default_factory=list)
     """Those that a confirmation was foreseen of."""
     is_emulated: bool = False
+    counting: Counting | None = None
+    counters: Callable[[Order], Counted] = lambda _order: Counted(reason="none were recorded")
+    """What the hardware says of a candidate."""
+
+    def count(self, order: Order) -> Counted:
+        return self.counters(order)
 
     def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
         if self.clock:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kernelwright.agents.brains import gpu_signs as signs
+from kernelwright.agents.brains.gpu_rules import TABLE
 from kernelwright.agents.brains.rules import RuleJudge
 from kernelwright.agents.roles import Member, Situation
 from kernelwright.tests.agents.played import FACTS, problem, recipe, verdict_with
@@ -112,3 +114,115 @@ def test_low_occupancy_names_the_limit() -> None:
 def test_moves_a_knob_where_nothing_stands_out() -> None:
     advice = diagnose()
     assert advice.hints == {"vector": [1, 4], "unroll": [1, 4], "pad": [1]}
+
+
+COUNTED = {
+    signs.LOAD_BYTES: 100.0,
+    signs.STORE_BYTES: 100.0,
+    signs.LOAD_CONFLICTS: 0.0,
+    signs.LOAD_TURNS: 1000.0,
+    signs.STORE_CONFLICTS: 0.0,
+    signs.STORE_TURNS: 1000.0,
+    signs.LOCAL: 0.0,
+    signs.EXECUTED: 1e6,
+    signs.ATOMIC_UNIT: 0.0,
+    signs.BUSIEST_SM: 1.1e4,
+    signs.MEAN_SM: 1e4,
+    signs.WARPS_ACTIVE: 70.0,
+    signs.WAVES: 3.88,
+    signs.DRAM: 40.0,
+    signs.SM: 45.0,
+    signs.ISSUE: 60.0,
+    signs.TENSOR_PIPE: 1.66,
+    signs.TIME_NS: 5568.0,
+    signs.WAITS_FOR_MEMORY: 0.2,
+    "block_threads": 256.0,
+}
+"""Much as an H200 counted of a good kernel (tests/verifier/profile/ncu/h200-full.csv)."""
+
+ROWS: list[tuple[str, dict[str, float], dict[str, float]]] = [
+    ("blocks smaller than a warp", {"block_threads": 1}, {"block_threads": 32}),
+    (
+        "tensor cores unused",
+        {"unused_tensor_peak": 14.8},
+        {"unused_tensor_peak": 14.8, signs.TENSOR_PIPE: 40.0},
+    ),
+    ("register spills", {signs.LOCAL: 2e4}, {signs.LOCAL: 1e3}),
+    ("register spills", {signs.LOCAL: 2e4}, {signs.LOCAL: 0.0, "spill_stores": 8.0}),
+    ("shared-memory bank conflicts", {signs.LOAD_CONFLICTS: 500.0}, {signs.LOAD_CONFLICTS: 100.0}),
+    (
+        "shared-memory bank conflicts",
+        {signs.STORE_CONFLICTS: 500.0},
+        {signs.STORE_CONFLICTS: 500.0, signs.STORE_TURNS: 1e4},
+    ),
+    (
+        "uncoalesced global loads",
+        {signs.LOAD_BYTES: 12.5},
+        {signs.LOAD_BYTES: 80.0, "global_load_efficiency": 0.1},
+    ),
+    ("uncoalesced global stores", {signs.STORE_BYTES: 12.5}, {signs.STORE_BYTES: 70.0}),
+    ("contended atomics", {signs.ATOMIC_UNIT: 80.0}, {signs.ATOMIC_UNIT: 5.0}),
+    ("launches, not kernels", {"latency_us": 30.0}, {"latency_us": 8.0}),
+    ("too few blocks", {"grid_blocks": 12.0}, {"grid_blocks": 132.0}),
+    ("load imbalance", {signs.BUSIEST_SM: 2e4}, {signs.BUSIEST_SM: 1.4e4}),
+    ("low occupancy", {signs.WARPS_ACTIVE: 12.0}, {signs.WARPS_ACTIVE: 12.0, signs.WAVES: 0.5}),
+    ("a last wave that is mostly empty", {signs.WAVES: 1.1}, {signs.WAVES: 1.9}),
+    ("a last wave that is mostly empty", {signs.WAVES: 2.1}, {signs.WAVES: 9.1}),
+    ("at the roofline of memory", {signs.DRAM: 92.0}, {signs.DRAM: 80.0}),
+    ("at the modelled roofline", {"roofline_share": 0.9}, {"roofline_share": 0.8}),
+    ("instructions issued", {signs.ISSUE: 92.0}, {signs.ISSUE: 70.0}),
+    ("narrow loads", {"load_bytes": 4.0}, {"load_bytes": 8.0}),
+    (
+        "waiting for memory",
+        {signs.WAITS_FOR_MEMORY: 0.5},
+        {signs.WAITS_FOR_MEMORY: 0.5, signs.DRAM: 75.0},
+    ),
+]
+"""Bottleneck, figures by which it is found, and figures close to these by which it must not be."""
+
+
+@pytest.mark.parametrize(("bottleneck", "fires", "near"), ROWS)
+def test_each_rule_fires_on_counters_and_not_beside_its_limit(
+    bottleneck: str, fires: dict[str, float], near: dict[str, float]
+) -> None:
+    told = diagnose(**{**COUNTED, **fires})
+    assert told.bottleneck == bottleneck
+    assert set(fires) <= set(told.rests_on)
+    assert diagnose(**{**COUNTED, **near}).bottleneck != bottleneck
+
+
+def test_every_rule_of_the_table_is_held_and_names_its_page() -> None:
+    assert {rule.bottleneck for rule in TABLE} == {row[0] for row in ROWS}
+    assert all(len(rule.source) > 20 for rule in TABLE)
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "fires", "near"),
+    [
+        (
+            "contended atomics",
+            {"atomic_lanes_per_sector": 32.0, "atomic_share": 0.3},
+            {"atomic_lanes_per_sector": 8.0, "atomic_share": 0.3},
+        ),
+        ("load imbalance", {"warp_imbalance": 9.0}, {"warp_imbalance": 1.4}),
+        (
+            "launches, not kernels",
+            {"launches": 8.0, "launching_us": 30.0},
+            {"launches": 1.0, "launching_us": 30.0},
+        ),
+        ("waiting for memory", {"model_latency_us": 30.0}, {"model_latency_us": 10.0}),
+        ("instructions issued", {"model_issue_us": 45.0}, {"model_issue_us": 20.0}),
+        ("a last wave that is mostly empty", {"waves": 1.2}, {"waves": 2.0}),
+    ],
+)
+def test_without_counters_the_emulation_and_the_model_speak(
+    bottleneck: str, fires: dict[str, float], near: dict[str, float]
+) -> None:
+    assert diagnose(**fires).bottleneck == bottleneck
+    assert diagnose(**near).bottleneck != bottleneck
+
+
+def test_a_counter_that_says_no_outvotes_a_guess_from_the_code() -> None:
+    assert diagnose(global_load_efficiency=0.1).bottleneck == "uncoalesced global loads"
+    counted = diagnose(**{**COUNTED, "global_load_efficiency": 0.1})
+    assert counted.bottleneck != "uncoalesced global loads"

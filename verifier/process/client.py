@@ -23,10 +23,10 @@ from ... import errors
 from ...errors import KernelwrightError, SandboxError
 from ...kernelbench.languages import tier_of
 from ...sandbox.isolation.ending import end_tree
-from ...traces.records import Isolation, Preparation, Status, Verdict, candidate_id
-from ..request import Order, Outlook, Task
+from ...traces.records import Counting, Isolation, Preparation, Status, Verdict, candidate_id
+from ..request import Counted, Order, Outlook, Task
 from .held_press import HeldPress
-from .wire import PREPARE, Closed, receive, send
+from .wire import COUNT, PREPARE, Closed, receive, send
 
 ENVIRONMENT = (
     "PATH",
@@ -84,6 +84,8 @@ class RefereeProcess:
         self.isolation = Isolation.model_validate(hello["isolation"])
         self.facts: dict[str, float] = dict(hello["facts"])
         self.is_emulated = bool(hello["is_emulated"])
+        told = hello["counting"]
+        self.counting = Counting.model_validate(told) if told else None
         self._started_s = time.monotonic() - begun
 
     def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
@@ -152,6 +154,17 @@ class RefereeProcess:
             self.close()
             self._start()
             return _unknown_verdict(self._task, order, str(error))
+
+    def count(self, order: Order) -> Counted:
+        """See verifier.request.Referee. Of a referee that dies meanwhile nothing is counted."""
+        begun = time.monotonic()
+        try:
+            answer = self._ask({COUNT: order.model_dump(mode="json")})
+        except Ended as error:
+            self.close()
+            self._start()
+            return Counted(reason=str(error), took_s=time.monotonic() - begun)
+        return Counted.model_validate(answer["counted"])
 
     def foresee(self, orders: Sequence[Order]) -> None:
         """See verifier.request.Referee."""

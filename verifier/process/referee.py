@@ -19,11 +19,12 @@ from typing import Any
 
 from ...errors import KernelwrightError
 from ...sandbox.builders import toolchain
+from ..evaluation import count
 from ..request import Order, Outlook, Task
 from ..stands.leased import Machine
 from .panel import Panel
 from .prefetch import Ahead, ahead_of
-from .wire import PREPARE, Closed, receive, send
+from .wire import COUNT, PREPARE, Closed, receive, send
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
@@ -46,12 +47,14 @@ def main() -> None:
     except Exception as error:  # told to the campaign, which raises it
         send(channel, _failure(error))
         return
+    counting = panel.first.counting
     send(
         channel,
         {
             "isolation": panel.isolation.model_dump(mode="json"),
             "facts": panel.facts,
             "is_emulated": panel.is_emulated,
+            "counting": counting.model_dump(mode="json") if counting else None,
         },
     )
     ahead = ahead_of(panel.first)
@@ -62,6 +65,8 @@ def main() -> None:
                 ahead.foresee(Outlook.model_validate(message).foreseen)
             elif PREPARE in message:
                 send(channel, _prepare(panel))
+            elif COUNT in message:
+                send(channel, _count(panel, Order.model_validate(message[COUNT])))
             else:
                 send(channel, _answer(panel, ahead, Order.model_validate(message)))
     except Closed:
@@ -80,6 +85,14 @@ def _prepare(panel: Panel) -> dict[str, Any]:
         return {"preparation": panel.wait_prepared().model_dump(mode="json")}
     except Exception as error:
         # Of any kind: a process that says nothing tells less than its error.
+        return _failure(error)
+
+
+def _count(panel: Panel, order: Order) -> dict[str, Any]:
+    try:
+        return {"counted": count(panel.first, order).model_dump(mode="json")}
+    except Exception as error:
+        # Of any kind: whoever asked is told, and the referee lives on.
         return _failure(error)
 
 

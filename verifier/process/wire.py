@@ -11,6 +11,8 @@ from typing import Any
 _LENGTH = struct.Struct("<Q")
 _MOST = 256 << 20
 
+COUNT = "count"
+"""The key of the message that asks for a candidate's hardware counters, before the order."""
 PREPARE = "prepare"
 """The key of the message that asks when candidates can be judged."""
 

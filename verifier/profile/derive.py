@@ -90,13 +90,22 @@ class Derived:
         return tuple(one.name for one in self.ranked if one.fate is Fate.KEPT)
 
 
-class _Task(NamedTuple):
-    """Columns over the candidates of a task: of the extreme ones, and of all."""
+class _Column(NamedTuple):
+    """One metric of a task, over those of its candidates that tell it."""
 
     time: np.ndarray
-    """Natural logarithm."""
-    metrics: dict[str, np.ndarray]
-    every: dict[str, np.ndarray]
+    """Natural logarithm, of the extreme candidates."""
+    values: np.ndarray
+    """Likewise."""
+    every: Mapping[int, float]
+    """Of all that tell it, by their places among the task's candidates."""
+
+
+class _Task(NamedTuple):
+    """The metrics of a task that enough of its candidates tell."""
+
+    measured: int
+    metrics: dict[str, _Column]
 
 
 def samples_of(history: History, tags: Sequence[str]) -> list[MeasuredSample]:
@@ -163,37 +172,43 @@ def derive(
     dropped += _find_collinear(tasks, _drop_metrics(r, dropped))
     chosen = _choose_strongest(_drop_metrics(r, dropped), tasks, quantile)
     ranked = sorted([*chosen, *dropped], key=lambda o: (o.fate is not Fate.KEPT, -o.strength))
-    return Derived(tuple(ranked), {name: one.time.size for name, one in tasks.items()}, left_out)
+    return Derived(tuple(ranked), {name: one.measured for name, one in tasks.items()}, left_out)
 
 
 def _tasks(
     samples: Sequence[MeasuredSample], extremes: int
 ) -> tuple[dict[str, _Task], dict[str, str]]:
-    """The extreme candidates of each task, and the tasks that have too few."""
+    """The tasks with their metrics, and the tasks that have too few candidates.
+
+    Counters are read of those candidates that a Judge looked at, so that each metric has its own.
+    """
     by_task: dict[str, list[MeasuredSample]] = {}
     for sample in samples:
         by_task.setdefault(sample.task, []).append(sample)
     tasks, left_out = {}, {}
     for name, found in by_task.items():
         ordered = sorted(found, key=lambda sample: sample.time_us)
-        # A metric counts where every candidate tells it.
-        shared = set.intersection(*(set(sample.metrics) for sample in ordered))
+        names = dict.fromkeys(metric for sample in ordered for metric in sample.metrics)
+        columns = {metric: _column(ordered, metric, extremes) for metric in names}
+        told = {metric: one for metric, one in columns.items() if len(one.every) >= LEAST}
         if len(ordered) < LEAST:
             left_out[name] = f"{len(ordered)} measured candidates, {LEAST} are needed"
-        elif not shared:
-            left_out[name] = "its candidates have no metric in common"
+        elif not told:
+            left_out[name] = f"no metric is told by {LEAST} of its {len(ordered)} candidates"
         else:
-            ends = ordered
-            if len(ordered) > 2 * extremes:
-                ends = [*ordered[:extremes], *ordered[-extremes:]]
-            names = [metric for metric in ordered[0].metrics if metric in shared]
-            time = np.log([sample.time_us for sample in ends])
-            tasks[name] = _Task(time, _columns(ends, names), _columns(ordered, names))
+            tasks[name] = _Task(len(ordered), told)
     return tasks, left_out
 
 
-def _columns(samples: Sequence[MeasuredSample], names: Sequence[str]) -> dict[str, np.ndarray]:
-    return {name: np.array([sample.metrics[name] for sample in samples]) for name in names}
+def _column(ordered: Sequence[MeasuredSample], name: str, extremes: int) -> _Column:
+    """A metric of the fastest and slowest candidates that tell it."""
+    told = [(at, sample) for at, sample in enumerate(ordered) if name in sample.metrics]
+    ends = told if len(told) <= 2 * extremes else [*told[:extremes], *told[-extremes:]]
+    return _Column(
+        np.log([sample.time_us for _, sample in ends]),
+        np.array([sample.metrics[name] for _, sample in ends]),
+        {at: sample.metrics[name] for at, sample in told},
+    )
 
 
 def _correlations(
@@ -203,14 +218,14 @@ def _correlations(
     dropped = []
     r: dict[str, dict[str, float]] = {}
     for name in names:
-        told = {task: one for task, one in tasks.items() if name in one.metrics}
-        varying = {task: one for task, one in told.items() if _varies(one.metrics[name])}
+        told = {task: one.metrics[name] for task, one in tasks.items() if name in one.metrics}
+        varying = {task: one for task, one in told.items() if _varies(one.values)}
         if not varying:
             dropped.append(Ranked(name, Fate.FLAT))
-        elif all(_is_the_time(one.metrics[name], one.time) for one in varying.values()):
+        elif all(_is_the_time(one.values, one.time) for one in varying.values()):
             dropped.append(Ranked(name, Fate.ALIAS, 1.0))
         else:
-            r[name] = {t: _pearson(one.metrics[name], one.time) for t, one in varying.items()}
+            r[name] = {t: _pearson(one.values, one.time) for t, one in varying.items()}
     return dropped, r
 
 
@@ -250,8 +265,16 @@ def _move_together(
     tasks: Mapping[str, _Task], r: Mapping[str, Mapping[str, float]], name: str, other: str
 ) -> bool:
     shared = r[name].keys() & r[other].keys()
-    columns = [(tasks[t].every[name], tasks[t].every[other]) for t in shared]
-    return bool(columns) and all(abs(_pearson(*pair)) > COLLINEAR for pair in columns)
+    pairs = [_pair_up(tasks[t].metrics[name].every, tasks[t].metrics[other].every) for t in shared]
+    # Two that too few candidates tell both of may move as they like.
+    pairs = [pair for pair in pairs if pair[0].size >= LEAST]
+    return bool(pairs) and all(abs(_pearson(*pair)) > COLLINEAR for pair in pairs)
+
+
+def _pair_up(one: Mapping[int, float], other: Mapping[int, float]) -> tuple[np.ndarray, np.ndarray]:
+    """The values of the candidates that tell both."""
+    both = sorted(one.keys() & other.keys())
+    return np.array([one[at] for at in both]), np.array([other[at] for at in both])
 
 
 def _choose_strongest(

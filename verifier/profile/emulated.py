@@ -87,7 +87,22 @@ def _metrics(count: LaunchCount, where: str) -> list[Metric]:
             found.append(_metric(f"{name}_wavefronts_per_request", turns / requests, where))
             found.append(_metric(f"{name}_efficiency", least / turns if turns else 1.0, where))
             found.append(_metric(f"{name}_bank_conflicts", (turns - least) * count.scale, where))
-    return found
+    return [*found, *_of_atomics(count, where), _metric("warp_imbalance", count.longest, where)]
+
+
+def _of_atomics(count: LaunchCount, where: str) -> list[Metric]:
+    """How much atomics weigh, and whether the lanes of a warp meet at one address."""
+    every = [a for a in count.accesses if a.space == "global"]
+    atomics = [a for a in every if a.operation == "atomic"]
+    requests, sectors = sum(a.requests for a in every), sum(a.sectors for a in atomics)
+    if not sectors:
+        return []
+    share = sum(a.requests for a in atomics) / requests
+    lanes = sum(a.lanes for a in atomics)
+    return [
+        _metric("atomic_share", share, where),
+        _metric("atomic_lanes_per_sector", lanes / sectors, where),
+    ]
 
 
 def _metric(name: str, value: float, where: str) -> Metric:

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...errors import ConfigError, UnknownNameError
 from ...kernelbench.targets import target_of
+from ...traces.records import Counting
 
 PACKAGED = Path(__file__).with_name("metrics.toml")
 OWN = "metrics.toml"
@@ -67,6 +68,21 @@ class Catalogue:
             for reason in self.stall_reasons.get(which, ())
             if reason not in absent
         }
+
+    def list_collected(self, architecture: str, counting: Counting) -> tuple[str, ...]:
+        """What ncu is asked for: the set, and what the Judge is fed beside it.
+
+        Raises:
+            UnknownNameError: there is no such set.
+        """
+        absent = self.absent.get(target_of(architecture).name, ())
+        judged = [
+            found
+            for name in counting.judged
+            for found in (self.stalls(architecture) if name == STALLS else (name,))
+            if found not in absent and found not in self.static
+        ]
+        return tuple(dict.fromkeys([*self.names(architecture, counting.which), *judged]))
 
     def judge_metrics(self, target: str, tags: Sequence[str]) -> tuple[str, ...]:
         """What a Judge is fed of a problem with these tags; `stalls` stands for the breakdown."""

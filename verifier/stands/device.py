@@ -16,9 +16,10 @@ from ...kernelbench.problem import Structure
 from ...sandbox.plan import suspicions
 from ...sandbox.run.arena import EXTRA_BYTES, room
 from ...sandbox.run.device.program import device_program
-from ...traces.records import Preparation, Profile
+from ...traces.records import Counting, Preparation, Profile
 from ..checks.checking import run_trials
 from ..clock.timed_sides import CandidateSide
+from ..profile import nsight
 from ..request import Order
 from ..truth import gates, trials
 from ..truth.trials import Stage, Trial
@@ -101,6 +102,21 @@ class DeviceStand(TimingStand):
         each = room(on_device.extra(session.stage.target))
         behind = EXTRA_BYTES + session.slots * each
         return BuiltForDevice(made, on_device, RunnerLaunch(program, on_device.extra, behind))
+
+    @property
+    def counting(self) -> Counting | None:
+        """See Stand."""
+        return self.session.task.counting if nsight.find_ncu() else None
+
+    def count(self, draft: Draft, rng: np.random.Generator) -> Profile | str:
+        """See Stand: ncu starts a process of its own, over one call."""
+        with draft.span("build"):
+            ready = self.build_all(draft.order.language, draft.order.source, [], rng)
+        found = device_tools.count(self.session, self.leased, ready.on_device, rng)
+        if isinstance(found, nsight.NotProfiled):
+            return f"{found.reason}; {found.hint}" if found.hint else found.reason
+        known = static_of(draft, self.tools.ground, ready.made, device=self.leased.data_sheet)
+        return join_profiles(found, known)
 
     def build_ahead(self, order: Order) -> None:
         """See TimingStand: for every workload that is known; hidden shapes are not drawn yet."""
@@ -200,7 +216,11 @@ class MountedOnDevice(MountedToBeTimed):
             counted = device_tools.profile(
                 self.draft, self._stand.leased, self._on_device, self.found, self.rng
             )
-        return Profile(
-            metrics=(*counted.metrics, *self._static.metrics),
-            remarks=(*counted.remarks, *self._static.remarks),
-        )
+        return join_profiles(counted, self._static)
+
+
+def join_profiles(counted: Profile, known: Profile) -> Profile:
+    """What was counted or timed, before what the build says."""
+    return Profile(
+        metrics=(*counted.metrics, *known.metrics), remarks=(*counted.remarks, *known.remarks)
+    )

@@ -20,7 +20,7 @@ from ...kernelbench.problem import Family, Structure
 from ...sandbox.plan.model import ZERO_FILL
 from ...sandbox.run.arena import EXTRA_BYTES, Arena, footprint, room
 from ...sandbox.run.device.replay import PlacedCall, host_command
-from ...traces.records import Check, Depth, Measurement, Profile
+from ...traces.records import Check, Counting, Depth, Measurement, Profile
 from ..profile import counters, metrics, ncu_csv, nsight
 from ..truth.trials import make_item
 from . import device_sanitizer
@@ -29,9 +29,12 @@ from .leased import Leased
 from .session import Session
 from .verdict_draft import Draft
 
-COUNTED = (Depth.CONFIRM, Depth.RECORD)
-"""Protocols that pay for counters."""
-_SET = "quick"
+COUNTED = (Depth.FULL, Depth.CONFIRM, Depth.RECORD)
+"""Protocols that pay for counters; of a screening they are read if a Judge asks."""
+_NOT_ASKED = {
+    True: "nobody asked for counters (--counters)",
+    False: "counters are read once a candidate is confirmed, or for a Judge",
+}
 _COUNT_AT = 11
 """Words of a launch before its arguments (sandbox/plan/model.py)."""
 
@@ -76,34 +79,48 @@ def profile(
     rng: np.random.Generator,
 ) -> Profile:
     """What the counters say at a confirmation; else, and where they are forbidden, the timing."""
-    session, sheet = draft.session, leased.data_sheet
-    allowed = arithmetic_of(session.problem)
-    ceilings = counters.Ceilings.from_sheet(sheet, allowed) if sheet else None
-    ncu = nsight.find_ncu() if draft.order.protocol in COUNTED else None
-    why = nsight.NotProfiled(
-        "Nsight Compute is not installed"
-        if draft.order.protocol in COUNTED
-        else "counters are read once a candidate is confirmed"
+    session = draft.session
+    is_counted = draft.order.protocol in COUNTED and session.task.counting is not None
+    found: Profile | nsight.NotProfiled = (
+        count(session, leased, on_device, rng)
+        if is_counted
+        else nsight.NotProfiled(_NOT_ASKED[draft.order.protocol in COUNTED])
     )
-    if ncu is not None:
-        found = count_with_ncu(session, leased, on_device, ncu, rng)
-        if not isinstance(found, nsight.NotProfiled):
-            return counters.with_counters(
-                found,
-                metrics.load_packaged(),
-                leased.device.architecture,
-                ncu_version=ncu.version,
-                ceilings=ceilings,
-            )
-        why = found
+    if isinstance(found, Profile):
+        return found
     axes = session.stage.target.axes
     return counters.without_counters(
-        why,
+        found,
         measured,
         flops=session.problem.flops(axes),
         moved=session.problem.bytes_moved(axes),
-        ceilings=ceilings,
+        ceilings=_ceilings(session, leased),
     )
+
+
+def count(
+    session: Session, leased: Leased, on_device: OnDevice, rng: np.random.Generator
+) -> Profile | nsight.NotProfiled:
+    """The counters of one call on the workload, those that the task names."""
+    ncu, counting = nsight.find_ncu(), session.task.counting
+    if ncu is None or counting is None:
+        return nsight.NotProfiled("Nsight Compute is not installed")
+    found = count_with_ncu(session, leased, on_device, ncu, rng, counting)
+    if isinstance(found, nsight.NotProfiled):
+        return found
+    return counters.with_counters(
+        found,
+        metrics.load_packaged(),
+        leased.device.architecture,
+        ncu_version=ncu.version,
+        ceilings=_ceilings(session, leased),
+    )
+
+
+def _ceilings(session: Session, leased: Leased) -> counters.Ceilings | None:
+    sheet = leased.data_sheet
+    allowed = arithmetic_of(session.problem)
+    return counters.Ceilings.from_sheet(sheet, allowed) if sheet else None
 
 
 def count_with_ncu(
@@ -112,9 +129,9 @@ def count_with_ncu(
     on_device: OnDevice,
     ncu: nsight.Ncu,
     rng: np.random.Generator,
-    which: str = _SET,
+    counting: Counting,
 ) -> list[ncu_csv.ProfiledLaunch] | nsight.NotProfiled:
-    """The counters of one call's launches on the workload, from the set of metrics `which`."""
+    """What ncu tells of one call's launches on the workload."""
     target = session.stage.target
     kernels = list_launched(on_device.extra(target).table)
     names = {on_device.built.kernels[number].name for number in kernels}
@@ -122,7 +139,7 @@ def count_with_ncu(
         return nsight.measure(
             ncu,
             host,
-            metrics.load_packaged().names(leased.device.architecture, which),
+            metrics.load_packaged().list_collected(leased.device.architecture, counting),
             [name.partition("<")[0].rpartition("::")[2] for name in sorted(names)],
             launches=len(kernels),
             environment=leased.access.environment,

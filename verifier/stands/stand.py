@@ -16,7 +16,7 @@ import numpy as np
 
 from ...kernelbench.languages import Language
 from ...kernelbench.tried import Tried
-from ...traces.records import Measurement, Preparation, Profile
+from ...traces.records import Counting, Measurement, Preparation, Profile
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..request import Order
@@ -100,6 +100,19 @@ class Stand(ABC):
         """The same, after a failure that may be the stand's own."""
         del draft, failure
         return ""
+
+    @property
+    def counting(self) -> Counting | None:
+        """Which hardware counters are read here; None: none."""
+        return None
+
+    def count(self, draft: Draft, rng: np.random.Generator) -> Profile | str:
+        """The counters of a candidate that was found right, or why there are none. Raises Failed.
+
+        Nobody asks where `counting` is None.
+        """
+        del draft, rng
+        raise NotImplementedError
 
     @abstractmethod
     def mount(self, draft: Draft, rng: np.random.Generator) -> Mounted:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kernelwright.agents.models.replay import Recording
 from kernelwright.traces.records import Depth, Isolation, Preparation, Verdict, candidate_id
-from kernelwright.verifier.request import Order
+from kernelwright.verifier.request import Counted, Order
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,12 @@ class RecordedReferee:
             screened = found[candidate, Depth.SCREEN]
             return screened.model_copy(update={"protocol": Depth.RACE})
         return found[candidate, order.protocol]
+
+    counting = None
+
+    def count(self, order: Order) -> Counted:
+        """Nothing is asked for that the recording does not hold."""
+        raise AssertionError(order)
 
     @property
     def isolation(self) -> Isolation:

@@ -1,0 +1,208 @@
+"""A campaign on a device whose Judge reads hardware counters: over the fake driver and a stand-in
+for Nsight Compute, which runs the real host program and counts what it is told to."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kernelwright.agents.brains import gpu_signs as signs
+from kernelwright.agents.models.choosing import ModelSettings
+from kernelwright.running import CampaignRequest, resume_campaign, run_campaign
+from kernelwright.tests.sandbox.run.device.fake_driver import fake_driver
+from kernelwright.tests.verifier.stand_in_ncu import StandInNcu
+from kernelwright.tests.verifier.stands import PROBLEM, machine, on_device, task
+from kernelwright.traces.events import AdviceGiven, CandidateCounted, CandidateProposed, Event
+from kernelwright.traces.history import derive
+from kernelwright.traces.records import Advice, Counting, Isolation, Preparation, Status, Verdict
+from kernelwright.traces.store import Store
+from kernelwright.verifier import evaluation
+from kernelwright.verifier.process.panel import Panel
+from kernelwright.verifier.profile import nsight
+from kernelwright.verifier.request import Counted, Order
+
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
+
+JUDGED = ("sm__warps_active.avg.pct_of_peak_sustained_active", "stalls", "dram__bytes.sum")
+
+
+@dataclass
+class PanelReferee:
+    """Implements verifier.request.Referee in this process."""
+
+    panel: Panel
+
+    def prepare(self, is_wanted: Callable[[], bool] = lambda: True) -> Preparation | None:
+        return self.panel.wait_prepared() if is_wanted() else None
+
+    def foresee(self, orders: Sequence[Order]) -> None:
+        """Nothing is built ahead."""
+
+    def evaluate(self, order: Order) -> Verdict:
+        return self.panel.evaluate(order)
+
+    def count(self, order: Order) -> Counted:
+        return evaluation.count(self.panel.first, order)
+
+    @property
+    def counting(self) -> Counting | None:
+        return self.panel.first.counting
+
+    @property
+    def isolation(self) -> Isolation:
+        return self.panel.isolation
+
+    @property
+    def facts(self) -> dict[str, float]:
+        return dict(self.panel.facts)
+
+    @property
+    def is_emulated(self) -> bool:
+        return self.panel.is_emulated
+
+    def close(self) -> None:
+        self.panel.close()
+
+
+@pytest.fixture
+def ncu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StandInNcu:
+    folder = tmp_path / "ncu"
+    folder.mkdir()
+    made = StandInNcu(folder)
+    monkeypatch.setattr(nsight, "find_ncu", lambda: nsight.Ncu(made.path, "2025.3.1.0"))
+    return made
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    os.chmod(folder, 0o755)
+    return folder
+
+
+@pytest.fixture
+def referee(cache: Path, ncu: StandInNcu) -> Iterator[PanelReferee]:
+    assert ncu.path.exists()
+    counting = Counting(which="rules", judged=JUDGED)
+    asked = task(cache, "sm_90", "cuda").model_copy(update={"counting": counting})
+    with closing(PanelReferee(Panel.open(asked, machine(fake_driver(cache))))) as opened:
+        yield opened
+
+
+def said(source: str) -> str:
+    return f"Strategy: as it is.\nTechniques: none\n\n```cuda\n{source}```\n"
+
+
+def begin(store: Store, referee: PanelReferee, folder: Path) -> str:
+    """A forge whose Coder writes a right kernel, and the same once more: the campaign's id."""
+    first = on_device("gelu_right")
+    turns = [
+        {"purpose": "write", "text": said(first)},
+        {"purpose": "optimise", "text": said(f"{first}// again\n")},
+        # Where the machine was too busy to time the first one.
+        {"purpose": "repair", "text": said(f"{first}// mended\n")},
+    ]
+    script = folder / "script.jsonl"
+    script.write_text("\n".join(json.dumps(turn) for turn in turns))
+    asked = CampaignRequest(
+        problem=PROBLEM,
+        workload="tiny",
+        target="sm_90",
+        language="cuda",
+        workflow="forge",
+        rounds=2,
+        model=f"scripted:{script}",
+    )
+    return run_campaign(asked, store, referee, settings=ModelSettings()).campaign
+
+
+def advice_in(events: Sequence[Event]) -> Advice:
+    (advice,) = [p.advice for e in events if isinstance(p := e.payload, AdviceGiven)]
+    return advice
+
+
+def counted_in(events: Sequence[Event]) -> list[CandidateCounted]:
+    return [p for e in events if isinstance(p := e.payload, CandidateCounted)]
+
+
+GOOD = {
+    signs.LOAD_BYTES: 100.0,
+    signs.STORE_BYTES: 100.0,
+    signs.EXECUTED: 1e6,
+    signs.TIME_NS: 1e9,
+    signs.WARPS_ACTIVE: 70.0,
+    signs.WAVES: 8.0,
+    signs.BUSIEST_SM: 1e4,
+    signs.MEAN_SM: 1e4,
+    "dram__bytes.sum": 4e6,
+}
+
+
+@pytest.mark.parametrize(
+    ("counts", "bottleneck"),
+    [
+        ({signs.LOAD_BYTES: 12.5}, "uncoalesced global loads"),
+        ({signs.ATOMIC_UNIT: 80.0}, "contended atomics"),
+    ],
+)
+def test_what_the_judge_says_follows_from_a_counter(
+    tmp_path: Path,
+    referee: PanelReferee,
+    ncu: StandInNcu,
+    counts: dict[str, float],
+    bottleneck: str,
+) -> None:
+    ncu.count(**{**GOOD, **counts})
+    with Store.open(tmp_path / "home") as store:
+        campaign = begin(store, referee, tmp_path)
+        events = store.events(campaign)
+        history = derive(events)
+    if history.by_status.get(Status.SUSPECT):
+        pytest.skip("the machine was too busy to time the first kernel")
+    assert history.started.counting == Counting(which="rules", judged=JUDGED)
+    (counted,) = counted_in(events)
+    (first, _) = [p.candidate for e in events if isinstance(p := e.payload, CandidateProposed)]
+    assert counted.candidate == first
+    assert counted.profile is not None
+    assert counted.took_s > 0
+    told = advice_in(events)
+    assert told.bottleneck == bottleneck
+    assert counts.items() <= told.rests_on.items()
+    # The set, and beside it what a Judge is fed.
+    asked = ncu.asked[0]
+    assert {signs.LOAD_BYTES, signs.ATOMIC_UNIT, "dram__bytes.sum"} <= set(asked)
+    assert "smsp__average_warps_issue_stalled_gmma_per_issue_active.ratio" in asked
+    assert history.counted_s == pytest.approx(counted.took_s)
+    shown = history.entries[first].verdict
+    assert shown is not None
+    assert shown.profile is not None
+    assert shown.profile.get(signs.LOAD_BYTES) == counts.get(signs.LOAD_BYTES, 100.0)
+
+
+def test_a_profiler_that_is_forbidden_costs_the_judge_its_counters_and_no_more(
+    tmp_path: Path, referee: PanelReferee, ncu: StandInNcu
+) -> None:
+    text = ncu.path.read_text().replace(
+        "ran = subprocess",
+        'print("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission"); sys.exit(1)\n'
+        "ran = subprocess",
+    )
+    ncu.path.write_text(text)
+    with Store.open(tmp_path / "home") as store:
+        campaign = begin(store, referee, tmp_path)
+        events = store.events(campaign)
+        if derive(events).by_status.get(Status.SUSPECT):
+            pytest.skip("the machine was too busy to time the first kernel")
+        (counted,) = counted_in(events)
+        assert counted.profile is None
+        assert "for administrators only" in counted.reason
+        assert "NVreg_RestrictProfilingToAdminUsers" in counted.reason
+        assert advice_in(events).bottleneck
+        resumed = resume_campaign(campaign, store, referee, {"seconds": 600.0})
+        assert len(counted_in(store.events(resumed.campaign))) == 1
