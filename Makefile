@@ -86,7 +86,7 @@ test-fast: $(STAMP)
 # On a machine with an NVIDIA GPU; it fails where nothing could be tried on one, and says why.
 # Where no jail works: KERNELWRIGHT_JAIL=bare make test-gpu
 test-gpu: $(STAMP)
-	TEST_REQUIRE_GPU=1 $(BIN)/pytest tests/gpu tests/sandbox/run/device tests/verifier/profile
+	TEST_ALL=1 TEST_REQUIRE_GPU=1 $(BIN)/pytest tests/gpu tests/sandbox/run/device tests/verifier/profile
 
 # What to run first on a machine with a GPU: doctor, the GPU tests, some of the GPU bench; ten minutes
 # at most, and a log. Without a GPU it says so and ends with status 3.
@@ -97,7 +97,7 @@ first-contact: $(STAMP)
 # pydantic and pytest at least.
 test-gpu-bare:
 	folder=$$(mktemp -d) && ln -s $(CURDIR) $$folder/kernelwright && \
-	TEST_REQUIRE_GPU=1 PYTHONPATH=$$folder $(PYTHON) -m pytest tests/gpu -c tests/gpu/pytest.ini --rootdir . ; \
+	TEST_ALL=1 TEST_REQUIRE_GPU=1 PYTHONPATH=$$folder $(PYTHON) -m pytest tests/gpu -c tests/gpu/pytest.ini --rootdir . ; \
 	status=$$? ; rm -r $$folder ; exit $$status
 
 # The fuzz targets of the test suite for longer, with new inputs; stops at the first that fails.

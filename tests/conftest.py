@@ -15,6 +15,7 @@ from kernelwright.sandbox.isolation import choose
 from kernelwright.tests.court import Court
 from kernelwright.tests.jails import no_jail, skip_for_want_of_one
 from kernelwright.tests.memory import has_room
+from kernelwright.tests.sampling import IS_WHOLE, TURN, in_turn
 
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 6 << 30
@@ -27,8 +28,9 @@ if not os.environ.get("PYTEST_DEBUG_TEMPROOT") and has_room(IN_MEMORY, ROOM_BYTE
 
 
 def pytest_report_header() -> str:
-    """Which jail the referees of this run use."""
-    return f"jail: {no_jail() or choose().name}"
+    """Which jail the referees of this run use, and which rows it tries."""
+    rows = "all" if IS_WHOLE else f"some of slow tests (TEST_TURN={TURN}; TEST_ALL=1: all)"
+    return f"jail: {no_jail() or choose().name}, rows: {rows}"
 
 
 def _wrapped() -> Generator[None, Any, Any]:
@@ -50,9 +52,15 @@ def pytest_runtest_call() -> Generator[None, Any, Any]:
     return (yield from _wrapped())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with the long files: one that is begun last keeps one worker busy while the others
-    have nothing to do."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out the rows whose turn it is not, and begins with the long files: one that is begun
+    last keeps one worker busy while the others have nothing to do."""
+    if not IS_WHOLE:
+        kept = in_turn(items)
+        chosen = set(map(id, kept))
+        config.hook.pytest_deselected(items=[each for each in items if id(each) not in chosen])
+        items[:] = kept
     if "PYTEST_XDIST_WORKER" in os.environ:
         slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
         items.sort(key=lambda item: -slow[item.path])

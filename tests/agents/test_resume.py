@@ -135,6 +135,7 @@ print(result.stopped_by, flush=True)
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_kill_9_at_random_instants_loses_and_repeats_nothing(tmp_path: Path) -> None:
     home, log = tmp_path / "home", tmp_path / "log"

@@ -48,6 +48,7 @@ def champion(home: Path, name: str) -> str:
     return campaign
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_all_champions_are_verified_again(kw: Command, private: dict[str, str]) -> None:
     home = Path(private["KERNELWRIGHT_HOME"])

@@ -43,6 +43,7 @@ def test_bad_input_is_told_before_anything_starts(
     assert not (tmp_path / "home").exists()
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_bench_is_run_told_and_told_again(kw) -> None:
     arguments = (

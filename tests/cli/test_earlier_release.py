@@ -93,6 +93,7 @@ def test_a_campaign_of_another_version_of_its_workflow_is_not_resumed(
         assert "start a new campaign" in done.err
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_an_old_champion_is_audited(home: Path, kw: Command) -> None:
     done = kw("audit", BY_RECIPES, "--home", str(home), "--json")

@@ -154,6 +154,7 @@ def test_eval_takes_a_python_file_by_its_ending(place: Place) -> None:
     assert done.code == 0
 
 
+@pytest.mark.heavy
 @pytest.mark.timed
 def test_eval_for_the_record_makes_three_hundred_trials(place: Place) -> None:
     file = str(SEVEN / "honest.cpp")
@@ -167,6 +168,7 @@ def test_eval_for_the_record_makes_three_hundred_trials(place: Place) -> None:
     assert "sanitizers" in {c["name"] for c in verdict["checks"]}, verdict["unchecked"]
 
 
+@pytest.mark.heavy
 def test_no_key_reaches_what_was_written(tmp_path: Path, shared_cache: Path) -> None:
     spot = Place(tmp_path, shared_cache)
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"):
@@ -214,6 +216,7 @@ def wait_for_verdicts(home: Path, count: int, process: subprocess.Popen[str]) ->
 KILLS = 10 if IS_WHOLE else 4
 
 
+@pytest.mark.heavy
 @pytest.mark.timed
 @pytest.mark.timeout(900)
 def test_killed_at_random_instants_it_loses_nothing(tmp_path: Path, shared_cache: Path) -> None:

@@ -118,6 +118,7 @@ def place(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Place
     return Place(tmp_path_factory.mktemp("kept"), shared_cache)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.timed
 def test_a_right_kernel_is_reported_audited_and_exported(place: Place) -> None:
@@ -142,6 +143,7 @@ def test_a_right_kernel_is_reported_audited_and_exported(place: Place) -> None:
     assert "enough measured candidates" in derived.err
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.timed
 def test_a_problem_of_ones_own_is_kept_with_its_text(place: Place) -> None:

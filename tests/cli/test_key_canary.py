@@ -63,6 +63,7 @@ def quoting(request: Request) -> Turn:
     return refused(f"Incorrect API key: {request.headers['authorization']}.", status=401)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_e6_a_key_is_in_nothing_that_a_campaign_writes(
     kw, tmp_path: Path, shared_cache: Path

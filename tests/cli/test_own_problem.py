@@ -85,6 +85,7 @@ def test_a_file_that_declares_what_cannot_be_is_told_with_its_line(
     assert kw_here("problems", "--problems", "nowhere").code == 2
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.timed
 def test_from_an_empty_folder_to_an_exported_kernel(place: Place) -> None:
@@ -157,6 +158,7 @@ extern "C" void relu_of_norm(int M, const float* x, const float* norm_weight,
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_pytorch_module_is_a_problem_as_it_stands(place: Place) -> None:
     """What of it is right is the tutorial's."""
@@ -187,6 +189,7 @@ def test_a_problem_that_fails_while_it_is_judged_is_the_users_to_mend(place: Pla
     assert os.sep + "work" + os.sep not in done.err.replace(str(place.folder), "")
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
     place: Place,
@@ -228,6 +231,7 @@ def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
         assert any(told in line for line in failed), refused.out
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_flops_are_held_against_what_a_baseline_takes(place: Place) -> None:
     work = place.folder / "work"

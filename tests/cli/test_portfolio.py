@@ -28,6 +28,7 @@ def files(tmp_path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.timed
 def test_two_kernels_become_one(kw: Command, files: list[str], tmp_path: Path, run: Run) -> None:

@@ -53,6 +53,7 @@ def test_a_dry_run_prints_the_first_prompt_and_the_most_it_may_cost(place: Place
     assert not (place.folder / "home" / "kernelwright.sqlite").exists()
 
 
+@pytest.mark.heavy
 @pytest.mark.timed
 def test_a_scripted_chain_repairs_wins_resumes_and_replays(place: Place) -> None:
     faster = HONEST.replace("64)", "32)")

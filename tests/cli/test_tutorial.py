@@ -122,6 +122,7 @@ def test_cuda_as_it_is_published(reader: Reader) -> None:
     assert judged.verdict.emulated
 
 
+@pytest.mark.heavy
 def test_a_pytorch_module_as_it_stands(tmp_path: Path, shared_cache: Path) -> None:
     skip_for_want_of_one(no_jail())
     reader = Reader(tmp_path, shared_cache)

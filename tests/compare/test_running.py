@@ -112,6 +112,7 @@ def figures(scores: list[Score]) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_a_bench_that_died_goes_on_and_comes_to_the_same(tmp_path: Path) -> None:
     with Store.open(tmp_path / "whole") as store:

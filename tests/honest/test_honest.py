@@ -44,6 +44,7 @@ def assert_timed(verdict: Verdict, kernel: dict[str, str]) -> None:
     assert (verdict.measurement.prepare_us is not None) == is_prepared
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", one_in(2, cases(Depth.SCREEN)))
 def test_an_honest_kernel_is_not_refused(court, kernel):
     # SUSPECT: every answer was right, and a busy machine's clocks could not be believed.

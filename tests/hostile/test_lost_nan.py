@@ -37,6 +37,7 @@ def test_every_source_has_its_row_and_its_twin() -> None:
         assert "// right: " in source(name)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.parametrize("name", one_in(4, PROBLEMS))
 def test_it_is_refused_and_its_twin_is_not(court: Court, name: str) -> None:

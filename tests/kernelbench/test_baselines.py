@@ -103,6 +103,7 @@ def _assert_right(
             assert array.tobytes() == before[name].tobytes(), f"{name} was changed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "baseline"), PLAIN)
 def test_baseline_is_right_on_small_structures(
     name: str, baseline: str, gates: Gates, call_for: CallFor
@@ -180,6 +181,7 @@ for baseline in problem.baselines:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", one_in(3, registry.names()))
 def test_a_baseline_that_does_not_say_so_writes_no_input(name: str) -> None:
     problem = registry.get(name)

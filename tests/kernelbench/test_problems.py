@@ -222,6 +222,7 @@ def test_values_have_the_declared_shapes_and_are_finite(name: str) -> None:
                 assert family is Family.NONFINITE or np.isfinite(array).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_honest_float32_passes_every_family(name: str, gates: Gates) -> None:
     problem = registry.get(name)
@@ -248,6 +249,7 @@ DOWNCASTS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cast", DOWNCASTS)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_silent_downcast_is_rejected(name: str, cast: str, gates: Gates) -> None:

@@ -120,6 +120,7 @@ def test_it_tells_right_kernels_from_a_wrong_one(name: str, config: Config, cour
     assert wrong.status is Status.INCORRECT, wrong.reasons
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.timed
 @pytest.mark.parametrize("name", one_in(2, CAMPAIGNS))

@@ -53,6 +53,12 @@ class StandInNcu:
         """What it counts from now on; what is not named is 0."""
         (self.folder / "counts.json").write_text(json.dumps(counts))
 
+    def refuse(self, words: str) -> None:
+        """It ends with this error from now on."""
+        text = self.path.read_text()
+        ends = f"print({'==ERROR== ' + words!r}); sys.exit(1)\n"
+        self.path.write_text(text.replace("ran = subprocess", f"{ends}ran = subprocess"))
+
     @property
     def asked(self) -> list[list[str]]:
         """The metrics of each of its runs."""

@@ -92,6 +92,7 @@ def defined(text: str, workshop: Workshop) -> Iterator[Problem]:
         yield definition.problem()
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_what_was_found_sound_is_looked_at_once_for_each_version(workshop: Workshop) -> None:
     asked: list[Structure] = []

@@ -11,7 +11,7 @@ import pytest
 
 from kernelwright.traces.records import Status
 
-pytestmark = pytest.mark.timed
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
 
 HONEST = """
 extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const int* indices,

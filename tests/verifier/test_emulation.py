@@ -40,6 +40,7 @@ def test_a_long_shape_is_tried_beyond_a_screening(court: Court) -> None:
     assert any(is_long(check) for check in promoted.checks)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.parametrize("pattern", poison.PATTERNS)
 def test_a_mistake_on_long_shapes_only_is_seen(

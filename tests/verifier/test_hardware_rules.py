@@ -51,6 +51,7 @@ def test_what_hardware_does_is_right(court: Court, problem: str, name: str) -> N
     assert verdict.status is Status.SCREENED, verdict.reasons
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.parametrize(("problem", "name"), WRONG, ids=[name for _, name in WRONG])
 def test_three_products_in_tf32_are_not_float32(court: Court, problem: str, name: str) -> None:

@@ -42,6 +42,7 @@ def judged(stand: Stand, put: str, depth: Depth = Depth.FULL):
     return evaluate(stand, Order(source=right.replace(ENDS, put), language="cpp", protocol=depth))
 
 
+@pytest.mark.heavy
 def test_a_right_kernel_is_verified(stand: Stand) -> None:
     verdict = judged(stand, ENDS)
     assert verdict.status is Status.VERIFIED, verdict.reasons
@@ -49,6 +50,7 @@ def test_a_right_kernel_is_verified(stand: Stand) -> None:
     assert len(stand.session.pool.held["B"]) < stand.session.stage.target.axes["K"]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("put", "words"),
     [
@@ -62,6 +64,7 @@ def test_one_wrong_row_of_the_workload_is_found(stand: Stand, put: str, words: s
     assert any(words in reason for reason in verdict.reasons), verdict.reasons
 
 
+@pytest.mark.heavy
 def test_what_keeps_an_answer_is_found_in_timed_calls(stand: Stand) -> None:
     verdict = judged(
         stand,

@@ -58,6 +58,7 @@ def test_other_workloads_reject_every_null_kernel(name: str, workload: str) -> N
     assert admitted(name, workload, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", registry.names())
 def test_every_screening_rejects_every_null_kernel(name: str) -> None:
     problem = registry.get(name)

@@ -91,6 +91,7 @@ def test_a_baseline_that_is_late_is_left_out_by_name_and_its_compiler_ends(
     assert [pid for pid in stuck_compiler.read_text().split() if is_running(pid)] == []
 
 
+@pytest.mark.heavy
 def test_a_baseline_that_ends_its_process_is_left_out_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +114,7 @@ def test_a_baseline_that_ends_its_process_is_left_out_by_name(
     assert "the baseline process failed" in found.missing["torch.compile"]
 
 
+@pytest.mark.heavy
 def test_a_compiler_of_a_baseline_does_not_outlive_a_referee_that_is_killed(
     tmp_path: Path, stuck_compiler: Path
 ) -> None:
@@ -125,6 +127,7 @@ def test_a_compiler_of_a_baseline_does_not_outlive_a_referee_that_is_killed(
         assert within(30.0, lambda: not is_running(compiler))
 
 
+@pytest.mark.heavy
 def test_a_stand_that_is_closed_waits_for_no_compiler(tmp_path: Path, stuck_compiler: Path) -> None:
     """A dry run, and a source that does not build, need no baselines."""
     (tmp_path / "cache").mkdir()

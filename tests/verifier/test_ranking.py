@@ -98,6 +98,7 @@ def test_row_caching_and_warp_merging_make_spmm_faster(profiled: Profiled) -> No
     assert 0.8 * gathered_us < (merging.get("model_l2_us") or 0) < 1.6 * gathered_us
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_tiles_and_padding_make_a_product_faster(profiled: Profiled) -> None:
     naive, tiled, padded = (
@@ -109,6 +110,7 @@ def test_tiles_and_padding_make_a_product_faster(profiled: Profiled) -> None:
     assert conflicts[0] > 2 * conflicts[1]
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.parametrize(("problem", "element"), [("gemm_f16", "fp16"), ("gemm_bf16", "bf16")])
 def test_tensor_cores_make_a_product_of_halves_faster(

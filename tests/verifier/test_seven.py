@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.traces.records import Depth, Status
 
-pytestmark = pytest.mark.timed
+pytestmark = [pytest.mark.slow, pytest.mark.timed]
 
 SEVEN = {
     "honest": Status.VERIFIED,

@@ -67,6 +67,7 @@ class Interrupted(Turns):
             other.kill()
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize(
     ("after", "champion"),
     [(0, ""), (1, CPP % "// as fast")],
@@ -85,6 +86,7 @@ def test_another_timing_costs_no_candidate_its_time(
         assert CHAMPION in measured.speedup
 
 
+@pytest.mark.heavy
 def test_baselines_that_are_late_cost_no_candidate_its_time(
     stand: CpuStand, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_kernel_for_a_device_that_is_not_here_is_screened(
     assert wrong.status is not Status.SCREENED
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.timed
 @pytest.mark.timeout(600)

@@ -104,8 +104,12 @@ class _Column(NamedTuple):
 class _Task(NamedTuple):
     """The metrics of a task that enough of its candidates tell."""
 
-    measured: int
     metrics: dict[str, _Column]
+
+    @property
+    def looked_at(self) -> int:
+        """The most candidates that a metric was taken of."""
+        return max(column.values.size for column in self.metrics.values())
 
 
 def samples_of(history: History, tags: Sequence[str]) -> list[MeasuredSample]:
@@ -172,7 +176,7 @@ def derive(
     dropped += _find_collinear(tasks, _drop_metrics(r, dropped))
     chosen = _choose_strongest(_drop_metrics(r, dropped), tasks, quantile)
     ranked = sorted([*chosen, *dropped], key=lambda o: (o.fate is not Fate.KEPT, -o.strength))
-    return Derived(tuple(ranked), {name: one.measured for name, one in tasks.items()}, left_out)
+    return Derived(tuple(ranked), {name: one.looked_at for name, one in tasks.items()}, left_out)
 
 
 def _tasks(
@@ -196,7 +200,7 @@ def _tasks(
         elif not told:
             left_out[name] = f"no metric is told by {LEAST} of its {len(ordered)} candidates"
         else:
-            tasks[name] = _Task(len(ordered), told)
+            tasks[name] = _Task(told)
     return tasks, left_out
 
 

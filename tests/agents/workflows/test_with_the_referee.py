@@ -200,6 +200,7 @@ PASSES = {value = 6, try = [1, 3, 6]}
 ).replace("sum += out[j]; }\n", 'sum += out[j]; }\n    asm volatile("" ::: "memory"); }\n')
 
 
+@pytest.mark.heavy
 @pytest.mark.timed
 def test_the_knobs_of_the_first_kernel_are_tuned_without_a_call(
     tmp_path: Path, referee: RefereeProcess
@@ -228,6 +229,7 @@ def test_the_knobs_of_the_first_kernel_are_tuned_without_a_call(
     assert "PASSES = {value = 1," in best
 
 
+@pytest.mark.heavy
 @pytest.mark.timed
 def test_transpile_torch_to_cpp(tmp_path: Path, referee: RefereeProcess) -> None:
     """The module itself is verified first; the constant of the candidate is tried as others."""
@@ -323,6 +325,7 @@ def test_recipes_are_tuned_one_at_a_time(tmp_path: Path, referee: RefereeProcess
     assert result.best is not None
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("language", ["cuda", "triton"])
 def test_forge_under_emulated_screening(tmp_path: Path, shared_cache: Path, language: str) -> None:
     """A wrong kernel, its repair and an optimisation, screened where no device is at hand."""

@@ -139,6 +139,7 @@ def test_a_softmax_is_right_in_every_schedule(jail: Jail) -> None:
     hold(recipe, recipe.first_knobs(), [Part([Structure({"M": 3, "N": 33})])], jail)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @sampled_recipe
 def test_answers_agree_with_float64(recipe: Recipe, jail: Jail) -> None:
@@ -158,6 +159,7 @@ def test_answers_agree_with_float64(recipe: Recipe, jail: Jail) -> None:
     hold(recipe, recipe.first_knobs(), parts, jail)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @sampled_recipe
 def test_other_knobs_agree_with_float64(recipe: Recipe, jail: Jail) -> None:
@@ -186,6 +188,7 @@ def test_sampled_knobs_build(target: str, jail: Jail, tmp_path: Path) -> None:
                 assert fault is None, (recipe.family, knobs, fault)
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "problem"), [("spmm_rows", "spmm_csr"), ("softmax_host", "softmax")]

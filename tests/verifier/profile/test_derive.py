@@ -104,8 +104,27 @@ def test_a_task_with_few_candidates_says_nothing() -> None:
 
 def test_candidates_without_common_metrics_say_nothing() -> None:
     samples = [s._replace(metrics={f"only{i}": 1.0}) for i, s in enumerate(synthetic(count=8))]
-    with pytest.raises(UsageError, match="no metric in common"):
+    with pytest.raises(UsageError, match="no metric is told by 6 of its 8 candidates"):
         derive(samples)
+
+
+def test_counters_that_only_some_candidates_have_count_for_these() -> None:
+    """A campaign reads counters of what its Judge looks at, and of the rest the build alone."""
+    samples = synthetic(count=40)
+    whole = {one.name: one for one in derive(samples).ranked}
+    of_the_build = ("occupancy", "divergence")
+    mixed = [
+        sample
+        if at % 3 == 0
+        else sample._replace(metrics={name: sample.metrics[name] for name in of_the_build})
+        for at, sample in enumerate(samples)
+    ]
+    found = {one.name: one for one in derive(mixed).ranked}
+    assert found["stall"].fate is Fate.KEPT
+    assert set(found["stall"].r) == set(whole["stall"].r)
+    assert all(r > 0.9 for r in found["stall"].r.values())
+    # What all tell is held against all.
+    assert found["occupancy"].r == whole["occupancy"].r
 
 
 @settings(max_examples=25, deadline=None)
