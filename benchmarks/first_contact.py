@@ -81,7 +81,7 @@ def done(step: Step, log: TextIO, timeout_s: float) -> Done:
     started = time.monotonic()
     print(f"\n===== {step.name}: {' '.join(step.command)}", file=log, flush=True)
     begin = log.tell()
-    environment = {**os.environ, "TEST_REQUIRE_GPU": "1"}
+    environment = {**os.environ, "TEST_REQUIRE_GPU": "1", "TEST_ALL": "1"}
     if os.environ.get("KERNELWRIGHT_JAIL") == "bare":
         # Who asks for no jail has accepted it; every step says so.
         environment["KERNELWRIGHT_ACCEPT_WEAK_ISOLATION"] = "true"

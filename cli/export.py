@@ -19,7 +19,8 @@ FormOption = Annotated[
     str | None,
     common.option(
         "--format",
-        "package (a torch operator; cpp only) or source [default: package for cpp, else source].",
+        "package (a torch operator; cpp only), source, modelnew (a KernelBench file), header or "
+        "aot (a shared object with a C ABI) [default: package for cpp, else source].",
     ),
 ]
 UnverifiedOption = Annotated[

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ..agents.books.request import add_recorded_problem
@@ -17,6 +18,7 @@ from ..traces.store import Store
 from .candidate import Candidate
 from .cases import recorded_cases
 from .home import Campaign
+from .host_code import find_module, write_host_code
 from .plans import launch_plan
 
 
@@ -30,7 +32,8 @@ def export(
     """Writes a campaign's champion, or one of its candidates, to a new folder; gives the files.
 
     Args:
-        form: `package` (a torch operator; C++ only) or `source`; None: what its language allows.
+        form: `package` (a torch operator; C++ only), `source`, `modelnew` (a KernelBench file),
+            `header`, `aot` (a shared object); None: what its language allows.
         unverified: Also what is not VERIFIED; every file then says so at its head.
 
     Raises:
@@ -69,6 +72,9 @@ def _make_bundle(
         is_prepared=language_of(language) is CPP and declares_pattern_plan(source),
         kernels=list_kernels(source) if language_of(language) is CPP else (),
     )
+    if form not in ("package", "source"):
+        host = write_host_code(language, source, bundle.problem)
+        bundle = replace(bundle, host=host, module=find_module(bundle.problem))
     return bundle, form
 
 

@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hands a verified kernel over as source or as a package, with its evidence."""
 
-from .bundle import Ancestor, Bundle, Case, TensorSpec
+from .bundle import Ancestor, Bundle, Case, HostCode, ModuleText, TensorSpec
 from .stored import bundle_from_store
 from .write import export
 
-__all__ = ["Ancestor", "Bundle", "Case", "TensorSpec", "bundle_from_store", "export"]
+__all__ = [
+    "Ancestor",
+    "Bundle",
+    "Case",
+    "HostCode",
+    "ModuleText",
+    "TensorSpec",
+    "bundle_from_store",
+    "export",
+]

@@ -52,6 +52,27 @@ class Ancestor(NamedTuple):
     operator: str
 
 
+class HostCode(NamedTuple):
+    """What makes a candidate's launches where no workbench is, written out of its plan."""
+
+    helpers: str
+    """What the functions need; stands before them."""
+    functions: str
+    """Of CUDA `NAME_launch` and `NAME_scratch_bytes`, of Triton `launch`."""
+    declarations: str = ""
+    """Prototypes of these in C."""
+    features: tuple[str, ...] = ()
+    """Of the pattern: what the functions take behind the axes."""
+
+
+class ModuleText(NamedTuple):
+    """The PyTorch module that a problem was made of."""
+
+    source: str
+    parameters: Mapping[str, str]
+    """Input of the problem → parameter or buffer of the module."""
+
+
 @dataclass(frozen=True, eq=False)
 class Case:
     """A recorded self-test: inputs, the float64 answer, and what error is allowed.
@@ -96,6 +117,10 @@ class Bundle:
     cases: tuple[Case, ...] = ()
     plan: Mapping[str, Any] | None = None
     """The launch plan as data, declared and resolved; None where its language has none."""
+    host: HostCode | None = None
+    """None where its language needs none, or nothing could be written."""
+    module: ModuleText | None = None
+    """None where the problem was not made of one."""
     is_prepared: bool = False
     """Whether it makes a plan of the index inputs, by a second function, before it is called."""
     kernels: tuple[str, ...] = ()

@@ -17,11 +17,14 @@ from ...kernelbench.languages import Syntax, language_of, languages_of_suffix
 from .axes import plan_axes
 from .bundle import Bundle
 from .check import check_package
+from .compiled_forms import Texts, aot_texts, header_texts, modelnew_texts
 from .facts import provenance, record_json, scrub_paths
 from .render import module_name, operator_name, render, signature, whole_source
 
 Files = dict[str, bytes]
 """Relative path → content."""
+
+_HEADERS = (".h", ".hpp", ".cuh")
 
 _PACKAGE_MODULES = {
     "__init__.py": "package_init.py.j2",
@@ -57,7 +60,8 @@ def mark_caveat(name: str, content: bytes, caveat: str) -> bytes:
     if suffix == ".md":
         return f"> {caveat}\n\n".encode() + content
     written = languages_of_suffix(suffix)
-    sign = (written[0].syntax if written else Syntax.PYTHON).value
+    other = Syntax.C if suffix in _HEADERS else Syntax.PYTHON
+    sign = (written[0].syntax if written else other).value
     return f"{sign} {caveat}\n".encode() + content
 
 
@@ -134,4 +138,25 @@ def _evidence(bundle: Bundle, kernel: str) -> Files:
     }
 
 
-FORMS: dict[str, Callable[[Bundle], Files]] = {"source": source_files, "package": package_files}
+def _text_files(make: Callable[[Bundle], Texts]) -> Callable[[Bundle], Files]:
+    """A form that is texts, each marked, with the evidence beside them."""
+
+    def files(bundle: Bundle) -> Files:
+        texts = make(bundle)
+        readme = render("form_readme.md.j2", bundle, usage=texts["README.md"])
+        kernel = next(iter(texts))
+        content = {**texts, "README.md": readme}
+        made = {name: text.encode() for name, text in content.items()}
+        made |= _evidence(bundle, kernel)
+        return {name: mark_caveat(name, text, bundle.caveat) for name, text in made.items()}
+
+    return files
+
+
+FORMS: dict[str, Callable[[Bundle], Files]] = {
+    "source": source_files,
+    "package": package_files,
+    "modelnew": _text_files(modelnew_texts),
+    "header": _text_files(header_texts),
+    "aot": _text_files(aot_texts),
+}
