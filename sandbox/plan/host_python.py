@@ -63,7 +63,7 @@ class _Writer:
     def __init__(self, plan: Plan, problem: Problem) -> None:
         self.plan, self.problem = plan, problem
         self.features = features_of(plan)
-        self.buffers = {each.name for each in (*problem.tensors, *plan.scratch)}
+        self.buffers = {t.name for t in problem.tensors} | {each.name for each in plan.scratch}
 
     def write(self, name: str) -> str:
         taken = [*self.problem.axes, *self.features, *(t.name for t in self.problem.tensors)]
