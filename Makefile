@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
-	hostile precisions attacks modules sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
+	hostile precisions attacks modules ab sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -167,6 +167,10 @@ sparse-baselines: $(STAMP)
 # busy machine, which goes on where it was ended; writes docs/results/portfolio.md and .jsonl.
 portfolio: $(STAMP)
 	$(BIN)/python benchmarks/portfolio.py --cpus 1 --judge
+
+# Two programs with an exported product and without it; GRAPH is a .mtx.gz; writes docs/results/ab.md.
+ab: $(STAMP)
+	$(BIN)/python benchmarks/ab.py $(GRAPH)
 
 # Libraries for a dense product, each in a process of its own; writes docs/results/dense-libraries.md.
 dense-libraries: $(STAMP)

@@ -22,6 +22,7 @@ from ..config import resolve
 from ..errors import ConfigError, ExitCode, KernelwrightError
 from ..version import VERSION
 from . import (
+    ab,
     audit,
     bench,
     browse,
@@ -60,6 +61,7 @@ app.command("show")(browse.show)
 app.command("view")(browse.view)
 app.command("report")(browse.report)
 app.command("export")(export.export)
+app.command("ab")(ab.ab)
 app.add_typer(new.app, name="new")
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(space.app, name="space")

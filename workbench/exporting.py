@@ -19,6 +19,7 @@ from .candidate import Candidate
 from .cases import recorded_cases
 from .home import Campaign
 from .host_code import find_module, write_host_code
+from .measured import list_measured
 from .plans import launch_plan
 
 
@@ -75,6 +76,8 @@ def _make_bundle(
     if form not in ("package", "source"):
         host = write_host_code(language, source, bundle.problem)
         bundle = replace(bundle, host=host, module=find_module(bundle.problem))
+    elif form == "package":
+        bundle = replace(bundle, measured=list_measured(history.started, bundle.verdict))
     return bundle, form
 
 

@@ -65,6 +65,14 @@ class HostCode(NamedTuple):
     """Of the pattern: what the functions take behind the axes."""
 
 
+class Measured(NamedTuple):
+    """A workload that the kernel was timed on."""
+
+    name: str
+    sizes: Mapping[str, float]
+    """Axes by name, and of a sparse pattern `skew`: its longest row over the mean one."""
+
+
 class ModuleText(NamedTuple):
     """The PyTorch module that a problem was made of."""
 
@@ -125,6 +133,8 @@ class Bundle:
     """Whether it makes a plan of the index inputs, by a second function, before it is called."""
     kernels: tuple[str, ...] = ()
     """C symbols of the kernels that the entry point chooses between; none where it is the only."""
+    measured: tuple[Measured, ...] = ()
+    """What `apply()` serves lies near these."""
 
     @property
     def caveat(self) -> str:

@@ -20,6 +20,7 @@ from .check import check_package
 from .compiled_forms import Texts, aot_texts, header_texts, modelnew_texts
 from .facts import provenance, record_json, scrub_paths
 from .render import module_name, operator_name, render, signature, whole_source
+from .replaced import find_replaced
 
 Files = dict[str, bytes]
 """Relative path → content."""
@@ -94,6 +95,7 @@ def package_files(bundle: Bundle) -> Files:
         f"{module}/{name}": render(template, bundle, kernel_sha256=digest).encode()
         for name, template in _PACKAGE_MODULES.items()
     }
+    files |= _apply_files(bundle, module)
     evidence = _evidence(bundle, f"{module}/kernel.cpp")
     files |= {
         f"{module}/py.typed": b"",
@@ -105,6 +107,18 @@ def package_files(bundle: Bundle) -> Files:
     }
     said = {name: mark_caveat(name, content, bundle.caveat) for name, content in files.items()}
     return {**said, f"{module}/kernel.cpp": kernel, f"{module}/cases.npz": cases_npz(bundle)}
+
+
+def _apply_files(bundle: Bundle, module: str) -> Files:
+    """What puts the operator in a library's place; none where no call of torch's means the same."""
+    replaced = find_replaced(bundle)
+    if replaced is None:
+        return {}
+    templates = {"apply.py": "package_apply.py.j2", "_calls.py": replaced.template}
+    return {
+        f"{module}/{name}": render(template, bundle, calls=replaced.calls).encode()
+        for name, template in templates.items()
+    }
 
 
 def cases_npz(bundle: Bundle) -> bytes:

@@ -16,6 +16,7 @@ from .axes import plan_axes
 from .bundle import Bundle
 from .code import Code, derivation, extent
 from .facts import facts_of, without_paths
+from .replaced import find_replaced
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -76,6 +77,7 @@ def render(template: str, bundle: Bundle, **more: object) -> str:
             input_names=tuple(t.name for t in bundle.inputs),
             output_names=tuple(t.name for t in bundle.outputs),
             signature=signature(bundle),
+            replaced=find_replaced(bundle),
             **more,
         )
     )

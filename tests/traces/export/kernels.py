@@ -9,7 +9,13 @@ import ml_dtypes
 import numpy as np
 import scipy.sparse as sp
 
-from kernelwright.traces.export import Ancestor, Bundle, Case, TensorSpec
+from kernelwright.traces.export import (
+    Ancestor,
+    Bundle,
+    Case,
+    Measured,
+    TensorSpec,
+)
 from kernelwright.traces.records import (
     Check,
     Depth,
@@ -128,6 +134,7 @@ def spmm(source: str = SPMM, **more: Any) -> Bundle:
         ),
         "outputs": (TensorSpec("C", "float32", ("M", "N")),),
         "cases": (spmm_case("tail", 17, 9, 5), spmm_case("wide", 4, 30, 33)),
+        "measured": (Measured("pubmed", {"M": 40, "N": 8, "K": 40, "nnz": 200, "skew": 2}),),
     }
     return bundle("spmm_csr", source, **(known | more))
 
@@ -161,6 +168,7 @@ def softmax(source: str = SOFTMAX, **more: Any) -> Bundle:
         "inputs": (TensorSpec("x", "float32", ("M", "N")),),
         "outputs": (TensorSpec("y", "float32", ("M", "N")),),
         "cases": (Case("small", {"x": x}, {"y": exact}, {"y": 2.0**-20 * exact}),),
+        "measured": (Measured("pubmed", {"M": 64, "N": 64}), Measured("long", {"M": 1, "N": 5000})),
     }
     return bundle("softmax", source, **(known | more))
 
