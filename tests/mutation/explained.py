@@ -41,7 +41,8 @@ class Because:
     kind: str
     why: str
     is_bounded: bool = False
-    """It is right only on tensors of fewer than 2³¹ elements, and none larger are tried."""
+    """It is right only on tensors of fewer than 2³¹ elements and on axes as long as the problem
+    declares, and none larger are tried."""
 
 
 @cache
