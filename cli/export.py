@@ -19,8 +19,9 @@ FormOption = Annotated[
     str | None,
     common.option(
         "--format",
-        "package (a torch operator; cpp only), source, modelnew (a KernelBench file), header or "
-        "aot (a shared object with a C ABI) [default: package for cpp, else source].",
+        "package (a torch operator; cpp only), source, modelnew (a KernelBench file), header, "
+        "aot (a shared object with a C ABI) or kernels-hub (a repository of Hugging Face's "
+        "kernels) [default: package for cpp, else source].",
     ),
 ]
 UnverifiedOption = Annotated[

@@ -33,7 +33,8 @@ def export(
 
     Args:
         form: `package` (a torch operator; C++ only), `source`, `modelnew` (a KernelBench file),
-            `header`, `aot` (a shared object); None: what its language allows.
+            `header`, `aot` (a shared object), `kernels-hub` (a repository of Hugging Face's
+            kernels); None: what its language allows.
         unverified: Also what is not VERIFIED; every file then says so at its head.
 
     Raises:

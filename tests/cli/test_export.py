@@ -183,7 +183,7 @@ def test_a_screened_cpp_candidate_is_marked_too(
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ("kernels-hub", "known: aot, header, modelnew, package, source"),
+        ("onnx", "known: aot, header, kernels-hub, modelnew, package, source"),
         ("sources", "did you mean source?"),
         ("package", "--format source gives its file"),
     ],

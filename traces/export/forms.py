@@ -19,6 +19,7 @@ from .bundle import Bundle
 from .check import check_package
 from .compiled_forms import Texts, aot_texts, header_texts, modelnew_texts
 from .facts import provenance, record_json, scrub_paths
+from .hub_form import hub_texts
 from .render import module_name, operator_name, render, signature, whole_source
 
 Files = dict[str, bytes]
@@ -159,4 +160,5 @@ FORMS: dict[str, Callable[[Bundle], Files]] = {
     "modelnew": _text_files(modelnew_texts),
     "header": _text_files(header_texts),
     "aot": _text_files(aot_texts),
+    "kernels-hub": _text_files(hub_texts),
 }
