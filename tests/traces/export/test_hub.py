@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from torch.utils.cpp_extension import include_paths, library_paths
 
 from kernelwright.errors import PrerequisiteError, UsageError
 from kernelwright.sandbox.builders.toolchain import find_nvcc
-from kernelwright.tests.sampling import IS_WHOLE
 from kernelwright.tests.traces.export import kernels
 from kernelwright.tests.traces.export.test_compiled_forms import recipe_bundle
 from kernelwright.traces.export import Bundle, export
@@ -190,9 +190,7 @@ def test_a_triton_kernel_is_launched_as_its_plan_says(tmp_path: Path, problem: s
 
 
 def compile_binding(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    """torch_binding.cpp against torch's own headers; seconds to minutes."""
-    from torch.utils.cpp_extension import include_paths
-
+    """torch_binding.cpp against torch's own headers, which takes seconds."""
     (folder / "registration.h").write_text(REGISTRATION)
     places = [*include_paths(), sysconfig.get_paths()["include"], str(folder)]
     name = f"-DTORCH_EXTENSION_NAME={package_of(folder).name}_ops"
@@ -202,8 +200,6 @@ def compile_binding(folder: Path, *more: str) -> subprocess.CompletedProcess[str
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)
-@pytest.mark.skipif(not IS_WHOLE, reason="minutes of torch's headers: make test-all")
 def test_a_cpp_kernel_is_built_with_its_binding_and_called(tmp_path: Path) -> None:
     bundle, folder = kernels.spmm(), tmp_path / "hub"
     export(bundle, "kernels-hub", folder)
@@ -211,7 +207,9 @@ def test_a_cpp_kernel_is_built_with_its_binding_and_called(tmp_path: Path) -> No
     flags = [*kernel["cxx-flags"], "-fPIC", "-c", *kernel["src"], "-o", "kernel.o"]
     subprocess.run(["g++", *flags], cwd=folder, check=True)
     library = folder / "exported.so"
-    done = compile_binding(folder, "kernel.o", "-fopenmp", "-shared", "-o", str(library))
+    more = ["kernel.o", "-fopenmp", "-shared", *(f"-L{each}" for each in library_paths())]
+    more += ["-lc10", "-ltorch_cpu", "-o", str(library)]
+    done = compile_binding(folder, *more)
     assert done.returncode == 0, done.stderr
     name = f"{package_of(folder).name}_ops"
     ran = call_exported(
