@@ -20,8 +20,9 @@ FormOption = Annotated[
     common.option(
         "--format",
         "package (a torch operator; cpp only), source, modelnew (a KernelBench file), header, "
-        "aot (a shared object with a C ABI) or kernels-hub (a repository of Hugging Face's "
-        "kernels) [default: package for cpp, else source].",
+        "aot (a shared object with a C ABI), kernels-hub (a repository of Hugging Face's "
+        "kernels) or flashinfer (a data set of flashinfer-bench) "
+        "[default: package for cpp, else source].",
     ),
 ]
 UnverifiedOption = Annotated[

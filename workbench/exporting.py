@@ -19,7 +19,7 @@ from .candidate import Candidate
 from .cases import recorded_cases
 from .home import Campaign
 from .host_code import find_module, write_host_code
-from .plans import launch_plan
+from .plans import find_inputs, launch_plan, write_reference
 
 
 def export(
@@ -34,7 +34,7 @@ def export(
     Args:
         form: `package` (a torch operator; C++ only), `source`, `modelnew` (a KernelBench file),
             `header`, `aot` (a shared object), `kernels-hub` (a repository of Hugging Face's
-            kernels); None: what its language allows.
+            kernels), `flashinfer` (a data set of flashinfer-bench); None: what its language allows.
         unverified: Also what is not VERIFIED; every file then says so at its head.
 
     Raises:
@@ -76,6 +76,9 @@ def _make_bundle(
     if form not in ("package", "source"):
         host = write_host_code(language, source, bundle.problem)
         bundle = replace(bundle, host=host, module=find_module(bundle.problem))
+    if form == "flashinfer":
+        reference = write_reference(bundle.problem)
+        bundle = replace(bundle, reference=reference, workload=find_inputs(history.started))
     return bundle, form
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hands a verified kernel over as source or as a package, with its evidence."""
 
-from .bundle import Ancestor, Bundle, Case, HostCode, ModuleText, TensorSpec
+from .bundle import Ancestor, Bundle, Case, HostCode, ModuleText, TensorSpec, WorkloadInputs
 from .stored import bundle_from_store
 from .write import export
 
@@ -12,6 +12,7 @@ __all__ = [
     "HostCode",
     "ModuleText",
     "TensorSpec",
+    "WorkloadInputs",
     "bundle_from_store",
     "export",
 ]

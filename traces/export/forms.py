@@ -19,6 +19,7 @@ from .bundle import Bundle
 from .check import check_package
 from .compiled_forms import Texts, aot_texts, header_texts, modelnew_texts
 from .facts import provenance, record_json, scrub_paths
+from .flashinfer_form import flashinfer_texts, write_pattern
 from .hub_form import hub_texts
 from .render import module_name, operator_name, render, signature, whole_source
 
@@ -58,6 +59,9 @@ def mark_caveat(name: str, content: bytes, caveat: str) -> bytes:
     if name.endswith(".json"):
         return _json({"caveat": caveat, **json.loads(content)})
     suffix = PurePath(name).suffix
+    if suffix == ".jsonl":
+        rows = [{"caveat": caveat, **json.loads(line)} for line in content.splitlines()]
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
     if suffix == ".md":
         return f"> {caveat}\n\n".encode() + content
     written = languages_of_suffix(suffix)
@@ -154,6 +158,12 @@ def _text_files(make: Callable[[Bundle], Texts]) -> Callable[[Bundle], Files]:
     return files
 
 
+def flashinfer_files(bundle: Bundle) -> Files:
+    """A data set of flashinfer-bench with one definition, one solution and what was measured."""
+    pattern = write_pattern(bundle)
+    return _text_files(flashinfer_texts)(bundle) | pattern
+
+
 FORMS: dict[str, Callable[[Bundle], Files]] = {
     "source": source_files,
     "package": package_files,
@@ -161,4 +171,5 @@ FORMS: dict[str, Callable[[Bundle], Files]] = {
     "header": _text_files(header_texts),
     "aot": _text_files(aot_texts),
     "kernels-hub": _text_files(hub_texts),
+    "flashinfer": flashinfer_files,
 }

@@ -8,11 +8,13 @@ build (`[torch-noarch]`). `_ops.py` and `registration.h` are the builder's own a
 
 from __future__ import annotations
 
+import ast
 import re
 
 from ...errors import UsageError
 from ...kernelbench.c_types import define_types
 from ...kernelbench.languages import CUDA, PYTHON, TRITON, language_of
+from ...syntax import parse_python
 from .bundle import Bundle
 from .compiled_forms import Texts, check_compiled, list_features, write_arguments, write_cuda
 from .render import module_name, operator_name, render, signature, whole_source
@@ -36,7 +38,7 @@ def hub_texts(bundle: Bundle) -> Texts:
         if is_built
         else f"{folder}/kernel.py"
     )
-    shared = {"is_hub": True, "launcher": "_launch", "way": way, "features": list_features(bundle)}
+    shared = {"is_hub": True, "launcher": "_launch", **describe_call(bundle, way)}
     texts = {
         kernel: write_kernel(bundle),
         "build.toml": render("hub_build.toml.j2", bundle, **_facts(bundle, backend, kernel, way)),
@@ -65,6 +67,23 @@ def choose_call(bundle: Bundle, form: str) -> str:
         f"launch plan that could be written out nor a function run, which a {form} would call",
         hint="--format modelnew gives a class ModelNew, --format source its file and its record",
     )
+
+
+def describe_call(bundle: Bundle, way: str) -> dict[str, object]:
+    """What `_launch.py` is written from."""
+    given = list_parameters(bundle, bundle.source) if way == "run" else ()
+    return {"way": way, "given": given, "features": list_features(bundle)}
+
+
+def list_parameters(bundle: Bundle, text: str) -> tuple[str, ...]:
+    """Which axes, inputs and outputs the function `run` of a Python text is given, by name."""
+    known = (*bundle.axes, *(tensor.name for tensor in bundle.tensors))
+    found = [node for node in parse_python(text).body if isinstance(node, ast.FunctionDef)]
+    taken = next(node.args for node in found if node.name == "run")
+    if taken.kwarg is not None:
+        return known
+    names = {each.arg for each in (*taken.posonlyargs, *taken.args, *taken.kwonlyargs)}
+    return tuple(name for name in known if name in names)
 
 
 def write_kernel(bundle: Bundle) -> str:
