@@ -32,8 +32,8 @@ def export(
     """Writes a campaign's champion, or one of its candidates, to a new folder; gives the files.
 
     Args:
-        form: `package` (a torch operator; C++ only), `source`, `modelnew` (a KernelBench file),
-            `header`, `aot` (a shared object), `kernels-hub` (a repository of Hugging Face's
+        form: `package` (a torch operator; C++ and Triton), `source`, `modelnew` (a KernelBench
+            file), `header`, `aot` (a shared object), `kernels-hub` (a repository of Hugging Face's
             kernels), `flashinfer` (a data set of flashinfer-bench); None: what its language allows.
         unverified: Also what is not VERIFIED; every file then says so at its head.
 
@@ -73,7 +73,7 @@ def _make_bundle(
         is_prepared=language_of(language) is CPP and declares_pattern_plan(source),
         kernels=list_kernels(source) if language_of(language) is CPP else (),
     )
-    if form not in ("package", "source"):
+    if form != "source":
         host = write_host_code(language, source, bundle.problem)
         bundle = replace(bundle, host=host, module=find_module(bundle.problem))
     if form == "flashinfer":
