@@ -214,6 +214,18 @@ def test_a_format_that_cannot_be_had_names_those_that_can(
     assert not out.exists()
 
 
+def test_a_triton_winner_leaves_as_a_package_with_its_cases(
+    kw_here: Command, emulated: Callable[..., str], out: Path
+) -> None:
+    done = kw_here(
+        "export", emulated("triton"), "--format", "package", "-o", str(out), "--unverified"
+    )
+    assert done.code == 0, done.err
+    [module] = (path for path in out.iterdir() if path.is_dir())
+    assert (module / "cases.npz").is_file()
+    assert "def launch(M, N, x, y):" in (module / "kernel.py").read_text("utf-8")
+
+
 def test_a_place_that_cannot_be_written_is_named_with_a_remedy(
     kw_here: Command, emulated: Callable[..., str], out: Path
 ) -> None:
