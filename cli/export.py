@@ -19,8 +19,10 @@ FormOption = Annotated[
     str | None,
     common.option(
         "--format",
-        "package (a torch operator; cpp only), source, modelnew (a KernelBench file), header or "
-        "aot (a shared object with a C ABI) [default: package for cpp, else source].",
+        "package (a torch operator; cpp, triton), source, modelnew (a KernelBench file), header, "
+        "aot (a shared object with a C ABI), kernels-hub (a repository of Hugging Face's "
+        "kernels) or flashinfer (a data set of flashinfer-bench) "
+        "[default: package for cpp, else source].",
     ),
 ]
 UnverifiedOption = Annotated[

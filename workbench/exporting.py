@@ -20,7 +20,7 @@ from .cases import recorded_cases
 from .home import Campaign
 from .host_code import find_module, write_host_code
 from .measured import list_measured
-from .plans import launch_plan
+from .plans import find_inputs, launch_plan, write_reference
 
 
 def export(
@@ -33,8 +33,9 @@ def export(
     """Writes a campaign's champion, or one of its candidates, to a new folder; gives the files.
 
     Args:
-        form: `package` (a torch operator; C++ only), `source`, `modelnew` (a KernelBench file),
-            `header`, `aot` (a shared object); None: what its language allows.
+        form: `package` (a torch operator; C++ and Triton), `source`, `modelnew` (a KernelBench
+            file), `header`, `aot` (a shared object), `kernels-hub` (a repository of Hugging Face's
+            kernels), `flashinfer` (a data set of flashinfer-bench); None: what its language allows.
         unverified: Also what is not VERIFIED; every file then says so at its head.
 
     Raises:
@@ -73,11 +74,14 @@ def _make_bundle(
         is_prepared=language_of(language) is CPP and declares_pattern_plan(source),
         kernels=list_kernels(source) if language_of(language) is CPP else (),
     )
-    if form not in ("package", "source"):
+    if form != "source":
         host = write_host_code(language, source, bundle.problem)
         bundle = replace(bundle, host=host, module=find_module(bundle.problem))
-    elif form == "package":
+    if form == "package":
         bundle = replace(bundle, measured=list_measured(history.started, bundle.verdict))
+    if form == "flashinfer":
+        reference = write_reference(bundle.problem)
+        bundle = replace(bundle, reference=reference, workload=find_inputs(history.started))
     return bundle, form
 
 

@@ -14,12 +14,14 @@ from typing import Any
 from ..errors import KernelwrightError
 from ..kernelbench import registry
 from ..kernelbench.features import features
-from ..kernelbench.languages import language_of
+from ..kernelbench.languages import PYTHON, language_of
 from ..kernelbench.problem import Problem, Workload
+from ..kernelbench.skeleton import skeleton
 from ..kernelbench.targets import architecture
 from ..sandbox.plan import Launches, Plan, PlanFault, parse, resolve
 from ..sandbox.plan.model import ZERO_FILL, Argument, ArgumentKind, Launch
 from ..traces.events import CampaignStarted
+from ..traces.export import WorkloadInputs
 
 
 def launch_plan(started: CampaignStarted, language: str, source: str) -> dict[str, Any] | None:
@@ -37,6 +39,25 @@ def launch_plan(started: CampaignStarted, language: str, source: str) -> dict[st
             "why": "the file's own host code launches its kernels",
         }
     return {**declared, **_resolve_plan(plan, started)}
+
+
+def write_reference(problem: str) -> str:
+    """The naive Python of a problem; empty where it is a user's that declares none."""
+    known = registry.get(problem)
+    return "" if known.text and not known.skeleton else skeleton(known, PYTHON)
+
+
+def find_inputs(started: CampaignStarted) -> WorkloadInputs | None:
+    """The sizes and the pattern of the campaign's workload.
+
+    None where they cannot be made again: the export says that it carries no workload.
+    """
+    try:
+        workload = Workload.model_validate(started.workload_spec).first
+        structure = registry.get(started.problem).structure(workload)
+    except (KernelwrightError, ValueError, OSError):
+        return None
+    return WorkloadInputs(workload.name, dict(structure.axes), dict(structure.arrays))
 
 
 def _resolve_plan(plan: Plan, started: CampaignStarted) -> dict[str, Any]:

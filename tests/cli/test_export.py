@@ -180,10 +180,27 @@ def test_a_screened_cpp_candidate_is_marked_too(
     assert "credited figure" not in readme
 
 
+@pytest.mark.parametrize("language", ["cuda", "triton"])
+@pytest.mark.parametrize(
+    ("form", "named"),
+    [("kernels-hub", "build.toml"), ("flashinfer", "workloads/softmax.jsonl")],
+)
+def test_an_emulated_winner_leaves_for_other_projects_with_its_mark(
+    kw_here: Command, emulated: Callable[..., str], out: Path, language: str, form: str, named: str
+) -> None:
+    campaign = emulated(language)
+    refused = kw_here("export", campaign, "--format", form, "-o", str(out))
+    assert (refused.code, "--unverified" in refused.err) == (2, True)
+    done = kw_here("export", campaign, "--format", form, "-o", str(out), "--unverified")
+    assert done.code == 0, done.err
+    assert MARK in (out / named).read_text("utf-8")
+    assert not (out / "traces").exists()
+
+
 @pytest.mark.parametrize(
     ("form", "words"),
     [
-        ("kernels-hub", "known: aot, header, modelnew, package, source"),
+        ("onnx", "known: aot, flashinfer, header, kernels-hub, modelnew, package, source"),
         ("sources", "did you mean source?"),
         ("package", "--format source gives its file"),
     ],
@@ -195,6 +212,18 @@ def test_a_format_that_cannot_be_had_names_those_that_can(
     assert done.code == 2
     assert words in done.err
     assert not out.exists()
+
+
+def test_a_triton_winner_leaves_as_a_package_with_its_cases(
+    kw_here: Command, emulated: Callable[..., str], out: Path
+) -> None:
+    done = kw_here(
+        "export", emulated("triton"), "--format", "package", "-o", str(out), "--unverified"
+    )
+    assert done.code == 0, done.err
+    [module] = (path for path in out.iterdir() if path.is_dir())
+    assert (module / "cases.npz").is_file()
+    assert "def launch(M, N, x, y):" in (module / "kernel.py").read_text("utf-8")
 
 
 def test_a_place_that_cannot_be_written_is_named_with_a_remedy(

@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hands a verified kernel over as source or as a package, with its evidence."""
 
-from .bundle import Ancestor, Bundle, Case, HostCode, Measured, ModuleText, TensorSpec
+from .bundle import (
+    Ancestor,
+    Bundle,
+    Case,
+    HostCode,
+    Measured,
+    ModuleText,
+    TensorSpec,
+    WorkloadInputs,
+)
 from .stored import bundle_from_store
 from .write import export
 
@@ -13,6 +22,7 @@ __all__ = [
     "Measured",
     "ModuleText",
     "TensorSpec",
+    "WorkloadInputs",
     "bundle_from_store",
     "export",
 ]

@@ -73,6 +73,15 @@ class Measured(NamedTuple):
     """Axes by name, and of a sparse pattern `skew`: its longest row over the mean one."""
 
 
+class WorkloadInputs(NamedTuple):
+    """The workload that a campaign timed, as far as it can be carried: its sizes and pattern."""
+
+    name: str
+    axes: Mapping[str, int]
+    arrays: Mapping[str, np.ndarray]
+    """The index inputs; values are drawn by whoever runs it."""
+
+
 class ModuleText(NamedTuple):
     """The PyTorch module that a problem was made of."""
 
@@ -129,6 +138,9 @@ class Bundle:
     """None where its language needs none, or nothing could be written."""
     module: ModuleText | None = None
     """None where the problem was not made of one."""
+    reference: str = ""
+    """Naive Python whose `run` takes axes, inputs and outputs by name and fills the outputs."""
+    workload: WorkloadInputs | None = None
     is_prepared: bool = False
     """Whether it makes a plan of the index inputs, by a second function, before it is called."""
     kernels: tuple[str, ...] = ()

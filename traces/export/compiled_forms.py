@@ -44,7 +44,7 @@ def header_texts(bundle: Bundle) -> Texts:
         "`scratch` has as many bytes there as the second function says; 0 is success, anything "
         f"else a cudaError_t.\n\n```c\n{bundle.host.declarations}```"
     )
-    text = f"#pragma once\n{_cuda_text(bundle)}".replace('\nextern "C" int', "\nstatic inline int")
+    text = f"#pragma once\n{write_cuda(bundle)}".replace('\nextern "C" int', "\nstatic inline int")
     text = text.replace('\nextern "C" long long', "\nstatic inline long long")
     return {f"{name}.cuh": text, "README.md": usage}
 
@@ -79,7 +79,7 @@ def aot_texts(bundle: Bundle) -> Texts:
             else ""
         )
     )
-    text = _cuda_text(bundle) if is_cuda else whole_source(bundle)
+    text = write_cuda(bundle) if is_cuda else whole_source(bundle)
     return {source: text, f"{name}.h": header, "Makefile": makefile, "README.md": usage}
 
 
@@ -92,7 +92,6 @@ def modelnew_texts(bundle: Bundle) -> Texts:
     given = [
         t for t in bundle.inputs if not bundle.module or t.name not in bundle.module.parameters
     ]
-    names = bundle.host.features if bundle.host else ()
     kernel = "" if is_python else _python_text(_binding(bundle))
     text = render(
         "modelnew.py.j2",
@@ -102,8 +101,7 @@ def modelnew_texts(bundle: Bundle) -> Texts:
         kernel=kernel,
         given=given,
         parameters=sorted(bundle.module.parameters.items()) if bundle.module else [],
-        features=[(name, _FEATURES[name]) for name in names],
-        feature_names=names,
+        features=list_features(bundle),
     )
     name = f"{operator_name(bundle)}.py"
     takes = ", ".join(t.name for t in given)
@@ -133,7 +131,8 @@ def check_compiled(bundle: Bundle, form: str) -> None:
         )
 
 
-def _cuda_text(bundle: Bundle) -> str:
+def write_cuda(bundle: Bundle) -> str:
+    """The kernels, and behind them the functions that launch them."""
     assert bundle.host is not None
     parts = (_INCLUDES[CUDA.name], bundle.source, bundle.host.helpers, bundle.host.functions)
     return "\n".join(parts)
@@ -141,6 +140,19 @@ def _cuda_text(bundle: Bundle) -> str:
 
 def _binding(bundle: Bundle) -> str:
     """The kernel with a function that takes torch's tensors."""
+    return render(
+        "modelnew_kernel.cpp.j2", bundle, source=whole_source(bundle), **write_arguments(bundle)
+    )
+
+
+def list_features(bundle: Bundle) -> list[tuple[str, str]]:
+    """What the host code takes of a sparse pattern: names, and Python expressions of torch's."""
+    names = bundle.host.features if bundle.host else ()
+    return [(name, _FEATURES[name]) for name in names]
+
+
+def write_arguments(bundle: Bundle) -> dict[str, str]:
+    """What C++ passes of `sizes`, `features` and `tensors` to the kernel or its host code."""
     host, counted = bundle.host, len(bundle.inputs)
     whole = "{}" if host else "int({})"
     sizes = [whole.format(f"sizes[{at}]") for at in range(len(bundle.axes))]
@@ -152,13 +164,7 @@ def _binding(bundle: Bundle) -> str:
         f"(tensors[{at}].data_ptr())"
         for at, t in enumerate(bundle.tensors)
     ]
-    return render(
-        "modelnew_kernel.cpp.j2",
-        bundle,
-        source=whole_source(bundle),
-        sizes=", ".join(sizes),
-        pointers=",\n      ".join(pointers),
-    )
+    return {"sizes": ", ".join(sizes), "pointers": ",\n      ".join(pointers)}
 
 
 def _python_text(text: str) -> str:

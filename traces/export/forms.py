@@ -17,8 +17,10 @@ from ...kernelbench.languages import Syntax, language_of, languages_of_suffix
 from .axes import plan_axes
 from .bundle import Bundle
 from .check import check_package
-from .compiled_forms import Texts, aot_texts, header_texts, modelnew_texts
+from .compiled_forms import Texts, aot_texts, header_texts, list_features, modelnew_texts
 from .facts import provenance, record_json, scrub_paths
+from .flashinfer_form import flashinfer_texts, write_pattern
+from .hub_form import choose_call, describe_call, hub_texts, write_kernel
 from .render import module_name, operator_name, render, signature, whole_source
 from .replaced import find_replaced
 
@@ -58,6 +60,9 @@ def mark_caveat(name: str, content: bytes, caveat: str) -> bytes:
     if name.endswith(".json"):
         return _json({"caveat": caveat, **json.loads(content)})
     suffix = PurePath(name).suffix
+    if suffix == ".jsonl":
+        rows = [{"caveat": caveat, **json.loads(line)} for line in content.splitlines()]
+        return "".join(json.dumps(row) + "\n" for row in rows).encode()
     if suffix == ".md":
         return f"> {caveat}\n\n".encode() + content
     written = languages_of_suffix(suffix)
@@ -88,25 +93,33 @@ def _plan(bundle: Bundle) -> dict[str, JsonValue]:
 def package_files(bundle: Bundle) -> Files:
     """A folder that pip installs: the kernel as a torch operator with its self-test."""
     check_package(bundle)
-    module = module_name(bundle)
-    kernel = mark_caveat("kernel.cpp", whole_source(bundle).encode(), bundle.caveat)
-    digest = hashlib.sha256(kernel).hexdigest()
+    module, language = module_name(bundle), language_of(bundle.language)
+    name = f"kernel{language.suffix}"
+    kernel = mark_caveat(name, write_kernel(bundle).encode(), bundle.caveat)
+    shared: dict[str, object] = {"kernel_sha256": hashlib.sha256(kernel).hexdigest()}
+    modules = dict(_PACKAGE_MODULES)
+    if not language.is_native:
+        del modules["_build.py"]
+        modules["_launch.py"] = "package_launch.py.j2"
+        shared |= {"launcher": "_launch", **describe_call(bundle, choose_call(bundle, "package"))}
     files = {
-        f"{module}/{name}": render(template, bundle, kernel_sha256=digest).encode()
-        for name, template in _PACKAGE_MODULES.items()
+        f"{module}/{each}": render(template, bundle, **shared).encode()
+        for each, template in modules.items()
     }
     files |= _apply_files(bundle, module)
-    evidence = _evidence(bundle, f"{module}/kernel.cpp")
+    evidence = _evidence(bundle, f"{module}/{name}")
     files |= {
         f"{module}/py.typed": b"",
         f"{module}/record.json": evidence.pop("record.json"),
         f"{module}/provenance.json": evidence.pop("provenance.json"),
-        "README.md": render("package_readme.md.j2", bundle).encode(),
+        "README.md": render(
+            "package_readme.md.j2", bundle, features=list_features(bundle)
+        ).encode(),
         "pyproject.toml": render("package_pyproject.toml.j2", bundle).encode(),
         **evidence,
     }
     said = {name: mark_caveat(name, content, bundle.caveat) for name, content in files.items()}
-    return {**said, f"{module}/kernel.cpp": kernel, f"{module}/cases.npz": cases_npz(bundle)}
+    return {**said, f"{module}/{name}": kernel, f"{module}/cases.npz": cases_npz(bundle)}
 
 
 def _apply_files(bundle: Bundle, module: str) -> Files:
@@ -167,10 +180,18 @@ def _text_files(make: Callable[[Bundle], Texts]) -> Callable[[Bundle], Files]:
     return files
 
 
+def flashinfer_files(bundle: Bundle) -> Files:
+    """A data set of flashinfer-bench with one definition, one solution and what was measured."""
+    pattern = write_pattern(bundle)
+    return _text_files(flashinfer_texts)(bundle) | pattern
+
+
 FORMS: dict[str, Callable[[Bundle], Files]] = {
     "source": source_files,
     "package": package_files,
     "modelnew": _text_files(modelnew_texts),
     "header": _text_files(header_texts),
     "aot": _text_files(aot_texts),
+    "kernels-hub": _text_files(hub_texts),
+    "flashinfer": flashinfer_files,
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,7 @@ def render(template: str, bundle: Bundle, **more: object) -> str:
     """The text of one template for this bundle."""
     plan = plan_axes(bundle)
     operator = operator_name(bundle)
+    known: dict[str, object] = {"launcher": "_build", "is_hub": False}
     return (
         _environment()
         .get_template(template)
@@ -78,7 +80,8 @@ def render(template: str, bundle: Bundle, **more: object) -> str:
             output_names=tuple(t.name for t in bundle.outputs),
             signature=signature(bundle),
             replaced=find_replaced(bundle),
-            **more,
+            is_for_gpu=language_of(bundle.language).is_for_gpu,
+            **(known | more),
         )
     )
 
@@ -92,7 +95,7 @@ def _double_quoted(text: str) -> str:
     return json.dumps(text)
 
 
-def _quoted_tuple(names: tuple[str, ...]) -> str:
+def _quoted_tuple(names: Sequence[str]) -> str:
     return f"({', '.join(map(_double_quoted, names))}{',' if len(names) == 1 else ''})"
 
 
