@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...kernelbench import machine
+from ...kernelbench.products import device_of, product
 from ...kernelbench.targets import (
     CPU,
     MAX_REGISTERS_PER_THREAD,
@@ -21,8 +22,6 @@ from ...kernelbench.targets import (
     SHARED_WITHOUT_OPT_IN,
     Architecture,
     architecture,
-    device_of,
-    product,
     target_of,
 )
 from ...sandbox.run.device.nvml import Device as Driven

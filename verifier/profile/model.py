@@ -30,7 +30,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...kernelbench.targets import WARP, Architecture, Product
+from ...kernelbench.products import Product
+from ...kernelbench.targets import WARP, Architecture
 from .chains import count_chained
 from .executed import Work
 from .mix import OpClass, flops_of, kind_of, width_of

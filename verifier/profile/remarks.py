@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...kernelbench.arithmetic import BYTES_ALONE, Arithmetic, Peak
-from ...kernelbench.targets import Product
+from ...kernelbench.products import Product
 from ...sandbox.run.memory_access import LaunchCount
 from . import model
 from .executed import Counts

@@ -17,7 +17,8 @@ import numpy as np
 from ...errors import PrerequisiteError
 from ...kernelbench.arithmetic import Arithmetic, Peak
 from ...kernelbench.dtypes import dtype_of
-from ...kernelbench.targets import Architecture, Product, architecture
+from ...kernelbench.products import Product
+from ...kernelbench.targets import Architecture, architecture
 from ...sandbox.builders.disassembler import disassemble
 from ...sandbox.builders.model import DeviceBuilt, KernelFacts
 from ...sandbox.builders.workshop import Workshop
@@ -136,7 +137,8 @@ def _look(
     code: Mapping[tuple[int, str], Listing],
     chip: Architecture,
 ) -> SeenLaunch:
-    demand = Demand(launch.threads, facts.registers, facts.shared_bytes + launch.shared_bytes)
+    shared = facts.shared_bytes + launch.shared_bytes
+    demand = Demand(launch.threads, facts.registers, shared, chip.warp)
     resident = occupancy(demand, chip)
     listing = code.get((facts.cubin, facts.symbol))
     shape = LaunchShape(launch.blocks, demand.warps, resident, listing)

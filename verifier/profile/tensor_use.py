@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...kernelbench.arithmetic import FP32, Arithmetic, Peak
-from ...kernelbench.targets import ARITHMETIC, WARP, Architecture, Product
+from ...kernelbench.products import Product
+from ...kernelbench.targets import ARITHMETIC, WARP, Architecture
 from ...traces.records import Level, Metric
 from .mix import Mix, OpClass, flops_of, kind_of
 from .model import UntoldProducts

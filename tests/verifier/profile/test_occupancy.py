@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -60,10 +61,11 @@ chips = st.sampled_from(sorted(ARCHITECTURES))
 @given(demands, chips)
 def test_what_is_resident_fits(demand: Demand, name: str) -> None:
     chip = architecture(name)
+    demand = replace(demand, warp=chip.warp)
     found = occupancy(demand, chip)
     assert found.warps <= chip.max_warps
     assert found.blocks <= chip.max_blocks
-    assert found.warps * demand.registers * 32 <= 65536
+    assert found.warps * demand.registers * chip.warp <= chip.registers.total
     assert found.blocks * (demand.shared_bytes + chip.shared_reserved) <= chip.shared_per_sm
     assert 0 <= found.share <= 1
 
@@ -71,7 +73,12 @@ def test_what_is_resident_fits(demand: Demand, name: str) -> None:
 @given(demands, chips)
 def test_who_takes_less_is_not_worse_off(demand: Demand, name: str) -> None:
     chip = architecture(name)
-    fewer = Demand(demand.threads, max(1, demand.registers - 9), demand.shared_bytes // 2)
+    demand = replace(demand, warp=chip.warp)
+    fewer = replace(
+        demand,
+        registers=max(1, demand.registers - 9),
+        shared_bytes=demand.shared_bytes // 2,
+    )
     assert occupancy(fewer, chip).blocks >= occupancy(demand, chip).blocks
 
 

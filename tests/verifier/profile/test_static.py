@@ -12,7 +12,8 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.arithmetic import Arithmetic, arithmetic_of
-from kernelwright.kernelbench.targets import ARCHITECTURES, architecture, device_of
+from kernelwright.kernelbench.products import device_of
+from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.builders import disassembler, toolchain
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
