@@ -31,7 +31,8 @@ from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
 from kernelwright.tests.verifier.profile.bench import STRICT, Bench, N
 from kernelwright.traces.records import Level, Profile
 from kernelwright.verifier.profile.executed import Counts
-from kernelwright.verifier.profile.model import LAUNCH_US, DeviceRates
+from kernelwright.verifier.profile.model import LAUNCH_US
+from kernelwright.verifier.profile.rates import DeviceRates
 from kernelwright.verifier.profile.static import static_profile
 
 
