@@ -222,8 +222,8 @@ def _limits_of_amd(chip: Architecture) -> list[CardFigure]:
         ("threads of a block", f"at most {MAX_THREADS_PER_BLOCK}"),
         ("resident wavefronts of an SM", f"at most {chip.max_warps}"),
         ("resident blocks of an SM", f"at most {chip.max_blocks}"),
-        ("shared memory (LDS) of an SM", f"{chip.shared_per_sm // _KIB} KiB"),
-        ("shared memory (LDS) of a block", f"{chip.shared_per_block // _KIB} KiB"),
+        ("shared memory of an SM", f"{chip.shared_per_sm // _KIB} KiB"),
+        ("shared memory of a block", f"{chip.shared_per_block // _KIB} KiB"),
         ("matrix cores multiply", ", ".join(k for k in ARITHMETIC if chip.multiplies(k))),
         ("an SM is", "a compute unit" if chip.warp == WAVE else "a workgroup processor of two CUs"),
     ]

@@ -128,6 +128,7 @@ def _next_step(demand: Demand, architecture: Architecture, blocks: int) -> str:
     if limits[Term.SHARED] <= blocks:
         room = architecture.shared_per_sm // (blocks + 1)
         room -= room % architecture.shared_unit + architecture.shared_reserved
+        room = min(room, architecture.shared_per_block)
         if room <= 0:
             return ""
         changes.append(f"{room} instead of {demand.shared_bytes} bytes of shared memory")

@@ -84,6 +84,7 @@ def test_who_takes_less_is_not_worse_off(demand: Demand, name: str) -> None:
 
 @given(demands, chips)
 def test_the_next_step_keeps_its_promise(demand: Demand, name: str) -> None:
+    demand = replace(demand, warp=architecture(name).warp)
     found = occupancy(demand, architecture(name))
     promised = re.search(r"would give (\d+) blocks", found.next_step)
     if promised is None:
@@ -94,6 +95,7 @@ def test_the_next_step_keeps_its_promise(demand: Demand, name: str) -> None:
         demand.threads,
         int(registers[1]) if registers else demand.registers,
         int(shared[1]) if shared else demand.shared_bytes,
+        demand.warp,
     )
     assert after != demand
     assert occupancy(after, architecture(name)).blocks >= int(promised[1]) > found.blocks
