@@ -246,7 +246,7 @@ class Config:
     cuda_compiler: Literal["nvrtc", "nvcc"] = _setting(
         _one_of("nvrtc", "nvcc"), "compiler of CUDA C++; nvcc needs a toolkit", "nvrtc"
     )
-    target: str = _setting(_as_text, "where kernels run: auto, cpu or sm_XX", "auto")
+    target: str = _setting(_as_text, "where kernels run: auto, cpu, sm_XX or gfxXXX", "auto")
     workflow: str | None = _setting(
         _as_text, "the campaign's workflow; none: tune for recipes, evolve for a model"
     )

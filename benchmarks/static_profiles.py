@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.arithmetic import arithmetic_of
-from kernelwright.kernelbench.targets import Architecture, architecture, device_of
+from kernelwright.kernelbench.products import device_of
+from kernelwright.kernelbench.targets import Architecture, architecture
 from kernelwright.sandbox.builders import cuda
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.builders.workshop import Workshop

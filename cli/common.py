@@ -85,7 +85,9 @@ HomeOption = Annotated[Path | None, option("--home", "Folder of the store.")]
 CacheOption = Annotated[Path | None, option("--cache-dir", "Folder of the build cache.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.")]
-TargetOption = Annotated[str | None, option("--target", "auto, cpu or sm_XX [default: auto].")]
+TargetOption = Annotated[
+    str | None, option("--target", "auto, cpu, sm_XX or gfxXXX [default: auto].")
+]
 LanguageOption = Annotated[str | None, option("--language", f"{list_names()}.")]
 ModelOption = Annotated[
     str | None,

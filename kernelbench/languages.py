@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from ..errors import UnknownNameError
-from .targets import Target
+from .targets import Target, Vendor
 
 
 class Tier(StrEnum):
@@ -59,6 +59,8 @@ class Language:
     """What Markdown and Pygments call its text."""
     labels: frozenset[str]
     """What a fenced block that may hold one is labelled."""
+    vendors: frozenset[Vendor] = frozenset(Vendor)
+    """Whose GPUs it runs on, where it runs on GPUs."""
 
     def __str__(self) -> str:
         return self.name
@@ -80,7 +82,9 @@ class Language:
 
     def runs_on(self, target: Target) -> bool:
         """Whether candidates for this target may be written in it."""
-        return self.is_for_gpu is not target.is_cpu
+        if target.gpu is None:
+            return not self.is_for_gpu
+        return self.is_for_gpu and target.gpu.vendor in self.vendors
 
 
 _C_LABELS = frozenset(("cpp", "c++", "cc", "cxx", "c", "hpp", "h"))
@@ -107,6 +111,7 @@ CUDA = Language(
     has_launch_plan=True,
     markup="cuda",
     labels=_C_LABELS | {"cuda", "cu", "cuh", "cuda-cpp", "cuda-c++"},
+    vendors=frozenset({Vendor.NVIDIA}),
 )
 TRITON = Language(
     name="triton",

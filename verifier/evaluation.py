@@ -16,6 +16,7 @@ import numpy as np
 
 from ..errors import SandboxError
 from ..kernelbench.languages import LANGUAGES
+from ..kernelbench.targets import target_of
 from ..sandbox.plan.pattern_plan import explain_unprepared
 from ..sandbox.run.process import RunFault
 from ..traces.records import Status, Verdict
@@ -90,11 +91,14 @@ def _draft(stand: Stand, order: Order) -> Draft:
 
 def look(stand: Stand, draft: Draft) -> Verdict:
     """One look at the candidate of a draft. Raises ChampionFailed, and SandboxError."""
-    if LANGUAGES.get(draft.order.language) not in stand.languages:
-        target = draft.session.task.target
+    target = target_of(draft.session.task.target)
+    taken = [each for each in stand.languages if each.runs_on(target)]
+    if LANGUAGES.get(draft.order.language) not in taken:
+        every = len(taken) == len(stand.languages)
+        takes = stand.takes if every else f"it takes {' and '.join(map(str, taken))}"
         return draft.close(
             Status.UNSUPPORTED,
-            f"language '{draft.order.language}' does not run on target '{target}': {stand.takes}",
+            f"language '{draft.order.language}' does not run on target '{target}': {takes}",
         )
     language = LANGUAGES[draft.order.language]
     if reason := explain_unprepared(draft.order.source, language, draft.session.problem):

@@ -11,7 +11,7 @@ from ..config import Config
 from ..errors import UsageError
 from ..kernelbench.languages import LANGUAGES, languages_on
 from ..kernelbench.machine import usable_cpus
-from ..kernelbench.targets import AUTO, CPU, target_of
+from ..kernelbench.targets import AUTO, CPU, Target, target_of
 
 PYTHON_ENDING = ".py"
 NO_COUNTERS = "none"
@@ -48,6 +48,7 @@ def choose_target(
         target = CPU if language in languages_of(CPU) else _first_device(nvml, devices)
     chosen = target_of(target)
     if language and language not in languages_of(chosen.name):
+        _refuse_vendor(chosen, language)
         other = [each for each in LANGUAGES.values() if each.is_for_gpu]
         raise UsageError(
             f"target {chosen} takes no candidates in '{language}'",
@@ -60,6 +61,21 @@ def choose_target(
             ),
         )
     return chosen.name
+
+
+def _refuse_vendor(target: Target, language: str) -> None:
+    """Raises UsageError where the language is for GPUs, and not for those of this vendor."""
+    asked = LANGUAGES.get(language)
+    if target.gpu is None or asked is None or not asked.is_for_gpu:
+        return
+    takes = languages_on(target)
+    raise UsageError(
+        f"target {target} is {target.gpu.vendor}'s and takes no candidates in '{language}': "
+        f"{asked.title} is built by the compilers of {' and '.join(sorted(asked.vendors))}, for "
+        "GPUs of theirs alone",
+        hint=f"write it in {' or '.join(each.title for each in takes)} (--language "
+        f"{takes[0]}), or take a target of {asked.title}'s: --target {asked.example_target}",
+    )
 
 
 def _first_device(nvml: Any, allowed: tuple[str, ...] | None) -> str:

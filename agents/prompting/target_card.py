@@ -13,16 +13,15 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...kernelbench import machine
+from ...kernelbench.products import device_of, product
 from ...kernelbench.targets import (
+    ARITHMETIC,
     CPU,
-    MAX_REGISTERS_PER_THREAD,
     MAX_THREADS_PER_BLOCK,
-    REGISTERS_PER_SM,
     SHARED_WITHOUT_OPT_IN,
     Architecture,
+    Vendor,
     architecture,
-    device_of,
-    product,
     target_of,
 )
 from ...sandbox.run.device.nvml import Device as Driven
@@ -54,6 +53,8 @@ _REACHED = (
 """Facts of the referee, as the card of a CPU tells them."""
 PLAN = "plan for"
 """The figure that names the product which a ranking without a device assumes."""
+WAVE = 64
+"""Threads of a wavefront of CDNA; RDNA's have half."""
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 
 
@@ -192,10 +193,12 @@ def _figure(name: str, value: str, source: str) -> CardFigure:
 
 
 def _limits(chip: Architecture) -> list[CardFigure]:
+    if chip.vendor is Vendor.AMD:
+        return _limits_of_amd(chip)
     source = f"compute capability {chip.capability // 10}.{chip.capability % 10}"
     pairs = [
-        ("registers of an SM", f"{REGISTERS_PER_SM} of 32 bits"),
-        ("registers of a thread", f"at most {MAX_REGISTERS_PER_THREAD}"),
+        ("registers of an SM", f"{chip.registers.total} of 32 bits"),
+        ("registers of a thread", f"at most {chip.registers.most}"),
         ("threads of a block", f"at most {MAX_THREADS_PER_BLOCK}"),
         ("resident warps of an SM", f"at most {chip.max_warps}"),
         ("resident blocks of an SM", f"at most {chip.max_blocks}"),
@@ -205,6 +208,24 @@ def _limits(chip: Architecture) -> list[CardFigure]:
             f"{SHARED_WITHOUT_OPT_IN // _KIB} KiB static, {chip.shared_per_block // _KIB} KiB with "
             "dynamic",
         ),
+    ]
+    return [_figure(name, value, source) for name, value in pairs]
+
+
+def _limits_of_amd(chip: Architecture) -> list[CardFigure]:
+    file = chip.registers
+    source = f"the ISA of {chip.family}, LLVM's AMDGPU back end"
+    pairs = [
+        ("threads of a wavefront (Triton's warp)", f"{chip.warp}"),
+        ("SIMDs of an SM", f"{file.parts}, each with {file.per_part} registers of 32 bits"),
+        ("registers of a thread", f"at most {file.most} (VGPRs with AGPRs)"),
+        ("threads of a block", f"at most {MAX_THREADS_PER_BLOCK}"),
+        ("resident wavefronts of an SM", f"at most {chip.max_warps}"),
+        ("resident blocks of an SM", f"at most {chip.max_blocks}"),
+        ("shared memory of an SM", f"{chip.shared_per_sm // _KIB} KiB"),
+        ("shared memory of a block", f"{chip.shared_per_block // _KIB} KiB"),
+        ("matrix cores multiply", ", ".join(k for k in ARITHMETIC if chip.multiplies(k))),
+        ("an SM is", "a compute unit" if chip.warp == WAVE else "a workgroup processor of two CUs"),
     ]
     return [_figure(name, value, source) for name, value in pairs]
 

@@ -154,6 +154,7 @@ def _facts(built: Built) -> dict[str, Any]:
         "remarks": built.remarks,
         "command": built.command,
         "compiler": built.compiler,
+        "listing": built.listing,
     }
 
 
@@ -169,4 +170,5 @@ def _read_built(facts: dict[str, Any], artefact: bytes) -> Built | None:
         command=tuple(facts["command"]),
         compiler=facts["compiler"],
         is_cached=True,
+        listing=facts.get("listing", ""),
     )

@@ -37,7 +37,7 @@ class CubinError(ValueError):
 
 @dataclass(frozen=True)
 class CubinKernel:
-    """One kernel as its cubin describes it. Sizes in bytes."""
+    """One kernel as its cubin, or its code object, describes it. Sizes in bytes."""
 
     symbol: str
     registers: int
@@ -52,9 +52,16 @@ class CubinKernel:
     """Blocks in a cluster, where the source fixes them."""
     register_cap: int | None = None
     """Registers that the launch bounds left the compiler, where they cap them."""
+    accumulators: int = 0
+    scalars: int = 0
+    """See KernelFacts; of AMD's code objects, as what follows."""
+    spilled: int | None = None
+    """Bytes of a thread's registers that are kept in memory; None: the file does not say."""
 
 
-class _Section(NamedTuple):
+class Section(NamedTuple):
+    """One section of an ELF file."""
+
     name: bytes
     kind: int
     offset: int
@@ -80,15 +87,15 @@ def entries(cubin: bytes) -> dict[str, CubinKernel]:
 
 
 def _entries(cubin: bytes) -> dict[str, CubinKernel]:
-    sections = list(_sections(cubin))
-    table = next((s for s in sections if s.kind == _SYMBOLS), None)
-    if table is None or table.link >= len(sections):
+    known = list(sections(cubin))
+    table = next((s for s in known if s.kind == _SYMBOLS), None)
+    if table is None or table.link >= len(known):
         raise CubinError("the cubin has no symbol table")
-    strings = _content(cubin, sections[table.link])
-    by_name = {section.name: section for section in sections}
+    strings = content(cubin, known[table.link])
+    by_name = {section.name: section for section in known}
     shared = _attributes_of(cubin, by_name, b".nv.info")
     found = {}
-    for index, (name, kind, other) in enumerate(_symbols(_content(cubin, table), strings)):
+    for index, (name, kind, other) in enumerate(_symbols(content(cubin, table), strings)):
         if kind == _FUNCTION and other & _ENTRY:
             symbol = name.decode()
             found[symbol] = _entry(cubin, by_name, symbol, _facts(shared, index), strings)
@@ -97,13 +104,13 @@ def _entries(cubin: bytes) -> dict[str, CubinKernel]:
 
 def _entry(
     cubin: bytes,
-    sections: dict[bytes, _Section],
+    by_name: dict[bytes, Section],
     symbol: str,
     facts: dict[int, int],
     strings: bytes,
 ) -> CubinKernel:
-    own = _attributes_of(cubin, sections, b".nv.info." + symbol.encode())
-    memory = sections.get(b".nv.shared." + symbol.encode())
+    own = _attributes_of(cubin, by_name, b".nv.info." + symbol.encode())
+    memory = by_name.get(b".nv.shared." + symbol.encode())
     size = memory.size if memory else 0
     if size and _RESERVED_SYMBOL in strings:
         size = max(0, size - RESERVED)
@@ -122,7 +129,8 @@ def _entry(
     )
 
 
-def _sections(cubin: bytes) -> Iterator[_Section]:
+def sections(cubin: bytes) -> Iterator[Section]:
+    """The sections of a 64-bit ELF file. Raises CubinError, struct.error and IndexError."""
     if cubin[:5] != b"\x7fELF\x02":
         raise CubinError("the compiler's output is not a 64-bit ELF file")
     (table,) = struct.unpack_from("<Q", cubin, 40)
@@ -130,7 +138,7 @@ def _sections(cubin: bytes) -> Iterator[_Section]:
     heads = [struct.unpack_from("<IIQQQQIIQQ", cubin, table + i * entry) for i in range(count)]
     strings = cubin[heads[names][4] : heads[names][4] + heads[names][5]]
     for name, kind, _, _, offset, size, link, _, _, _ in heads:
-        yield _Section(_string(strings, name), kind, offset, size, link)
+        yield Section(_string(strings, name), kind, offset, size, link)
 
 
 def _symbols(table: bytes, strings: bytes) -> Iterator[tuple[bytes, int, int]]:
@@ -140,10 +148,10 @@ def _symbols(table: bytes, strings: bytes) -> Iterator[tuple[bytes, int, int]]:
 
 
 def _attributes_of(
-    cubin: bytes, sections: dict[bytes, _Section], name: bytes
+    cubin: bytes, by_name: dict[bytes, Section], name: bytes
 ) -> tuple[_Attribute, ...]:
-    section = sections.get(name)
-    return tuple(_attributes(_content(cubin, section))) if section else ()
+    section = by_name.get(name)
+    return tuple(_attributes(content(cubin, section))) if section else ()
 
 
 def _attributes(content: bytes) -> Iterator[_Attribute]:
@@ -197,7 +205,8 @@ def _product(payload: bytes) -> int:
     return product
 
 
-def _content(cubin: bytes, section: _Section) -> bytes:
+def content(cubin: bytes, section: Section) -> bytes:
+    """The bytes of a section; none of one that takes no room. Raises CubinError."""
     if section.kind == _NO_BITS:
         return b""
     content = cubin[section.offset : section.offset + section.size]

@@ -39,6 +39,9 @@ class Built:
     command: tuple[str, ...] = ()
     compiler: str = ""
     is_cached: bool = False
+    listing: str = ""
+    """The assembly that the artefact was made of, where the compiler tells it; a candidate had a
+    hand in it. Empty: a disassembler tells."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +69,14 @@ class Unsupported:
 
 @dataclass(frozen=True)
 class KernelFacts:
-    """What the compiler says of one kernel in a cubin. All sizes in bytes."""
+    """What the compiler says of one kernel in a cubin or code object. All sizes in bytes."""
 
     name: str
     """As the launch plan writes it: `spmm_row`, `reduce<float, 4>`."""
     symbol: str
     """The name in the cubin, mangled where it is C++."""
     registers: int
-    """Per thread."""
+    """Per thread; AMD's VGPRs with its AGPRs."""
     shared_bytes: int
     """Static, without what the system reserves."""
     stack_bytes: int
@@ -89,6 +92,10 @@ class KernelFacts:
     """The most threads that a block of it may have, where the source bounds them."""
     register_cap: int | None = None
     """The most registers per thread that its launch bounds left, where they cap them."""
+    accumulators: int = 0
+    """Of AMD's registers per thread those for sums of matrix cores (AGPRs)."""
+    scalars: int = 0
+    """AMD's scalar registers (SGPRs) of a warp."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +105,7 @@ class DeviceBuilt:
     architecture: str
     """What it was built for, with the suffix: `sm_90a`."""
     cubins: tuple[Built, ...]
-    """One for CUDA C++; for Triton one for each specialisation."""
+    """One for CUDA C++; for Triton one for each specialisation. AMD's are code objects (hsaco)."""
     kernels: tuple[KernelFacts, ...]
     """In the order of Launches.kernels."""
     is_cached: bool = False

@@ -28,7 +28,8 @@ from pydantic import TypeAdapter
 
 from ...kernelbench.languages import TRITON
 from ...kernelbench.problem import Problem, Structure
-from ...kernelbench.targets import Architecture, device_of
+from ...kernelbench.products import device_of
+from ...kernelbench.targets import Architecture, Vendor
 from ..isolation.model import End
 from ..plan.model import ZERO_FILL, Dtype, Launch, Launches, Specialisation
 from . import cache, compatibility, diagnostics, toolchain, triton_result
@@ -40,7 +41,7 @@ from .workshop import Workshop
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FORMAT = 3
+FORMAT = 4
 """Raised whenever the recipe changes: old cache entries are then not found."""
 _NO_DEVICE_SMS = 100
 """Multiprocessors that host code is told of where no data sheet is known for the target."""
@@ -152,7 +153,7 @@ class TritonBuilder:
         return TritonBuilt(device, launches, whole[0][1] if whole else (), seconds)
 
     def _start(self) -> None:
-        settings = {"capability": self.architecture.capability}
+        settings = {"target": gpu_target(self.architecture)}
         process = WarmProcess(
             self._workshop, settings, environment=self._environment, timeout_s=self._timeout_s
         )
@@ -326,17 +327,26 @@ def _files(
     return {**files, "request.json": json.dumps(told, ensure_ascii=False).encode()}
 
 
-def properties(architecture: Architecture) -> dict[str, int]:
-    """What host code may ask of the device."""
+def gpu_target(architecture: Architecture) -> list[str | int]:
+    """What Triton calls it: backend, name, threads of a warp."""
+    if architecture.vendor is Vendor.AMD:
+        return ["hip", architecture.name, architecture.warp]
+    return ["cuda", architecture.capability, architecture.warp]
+
+
+def properties(architecture: Architecture) -> dict[str, Any]:
+    """What host code may ask of the device, and what the emulation takes it for."""
     device = device_of(architecture.name)
     return {
+        "target": gpu_target(architecture),
+        "version": architecture.version,
         "capability": architecture.capability,
         "max_shared_mem": architecture.shared_per_block,
-        "max_num_regs": 65536,
+        "max_num_regs": architecture.registers.total,
         "multiprocessor_count": device.sms if device else _NO_DEVICE_SMS,
-        "max_threads_per_sm": 32 * architecture.max_warps,
+        "max_threads_per_sm": architecture.warp * architecture.max_warps,
         "l2_bytes": int((device.l2_mb if device else 0) * (1 << 20)) or _UNKNOWN_L2,
-        "warpSize": 32,
+        "warpSize": architecture.warp,
         "sm_clock_rate": 1_500_000,
         "mem_clock_rate": 1_500_000,
         "mem_bus_width": 5120,

@@ -18,15 +18,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ...kernelbench.dtypes import DTYPES, dtype_of
 from ...kernelbench.problem import Problem, Structure
-from ...kernelbench.targets import Architecture
+from ...kernelbench.targets import Architecture, Vendor
 from ..plan import limits
 from ..plan.model import ZERO_FILL, Argument, ArgumentKind, Launch, Launches, Scratch
-from . import cubin, diagnostics
+from . import code_object, cubin, diagnostics
 from .model import Built, DeviceBuilt, KernelFacts
 from .warm import LeftBehind
 
 CUBIN_BYTES = 32 << 20
 CLAIM_BYTES = 8 << 20
+LISTING_BYTES = 16 << 20
 LOG_BYTES = 64 << 10
 MAX_SCRATCH = 64
 """Buffers: a recording may make more of them than a plan declares."""
@@ -38,6 +39,7 @@ _SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) 
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
+_ENTRIES = {Vendor.NVIDIA: cubin.entries, Vendor.AMD: code_object.entries}
 
 
 class ClaimError(Exception):
@@ -124,7 +126,7 @@ def part(
 ) -> BuiltPart:
     """The recording of structure `number`. Raises ClaimError."""
     claim = _parse(_Recorded, left, f"structure{number}.json")
-    cubins, kernels = _device(claim.kernels, left, compiler)
+    cubins, kernels = _device(claim.kernels, left, compiler, architecture.vendor)
     scratch = tuple(_scratch(each) for each in claim.scratch)
     sizes = {
         ArgumentKind.TENSOR: [
@@ -189,7 +191,7 @@ def _parse(model: type[_Model], left: LeftBehind, name: str) -> _Model:
 
 
 def _device(
-    claimed: Sequence[_Kernel], left: LeftBehind, compiler: str
+    claimed: Sequence[_Kernel], left: LeftBehind, compiler: str, vendor: Vendor
 ) -> tuple[tuple[Built, ...], tuple[KernelFacts, ...]]:
     digests = list(dict.fromkeys(kernel.cubin for kernel in claimed))
     cubins = [_cubin(left, digest, compiler) for digest in digests]
@@ -197,12 +199,12 @@ def _device(
     for kernel in claimed:
         place = digests.index(kernel.cubin)
         try:
-            entry = cubin.entries(cubins[place].artefact).get(kernel.symbol)
+            entry = _ENTRIES[vendor](cubins[place].artefact).get(kernel.symbol)
         except cubin.CubinError as error:
             raise ClaimError(str(error)) from error
         if entry is None:
             raise ClaimError(f"the cubin has no kernel '{kernel.symbol}'")
-        spills = _SPILLS.search(cubins[place].log)
+        stores, loads = _spills(entry, cubins[place].log)
         kernels.append(
             KernelFacts(
                 name=_label(kernel),
@@ -210,15 +212,25 @@ def _device(
                 registers=entry.registers,
                 shared_bytes=entry.shared_bytes,
                 stack_bytes=entry.stack_bytes,
-                spill_stores=int(spills[2]) if spills else 0,
-                spill_loads=int(spills[3]) if spills else 0,
+                spill_stores=stores,
+                spill_loads=loads,
                 parameters=entry.parameters,
                 cubin=place,
                 max_threads=entry.max_threads,
                 register_cap=entry.register_cap,
+                accumulators=entry.accumulators,
+                scalars=entry.scalars,
             )
         )
     return tuple(cubins), tuple(kernels)
+
+
+def _spills(entry: cubin.CubinKernel, log: str) -> tuple[int, int]:
+    """Bytes that a thread stores and loads for want of registers."""
+    if entry.spilled is not None:
+        return entry.spilled, entry.spilled
+    said = _SPILLS.search(log)
+    return (int(said[2]), int(said[3])) if said else (0, 0)
 
 
 def _cubin(left: LeftBehind, digest: str, compiler: str) -> Built:
@@ -226,7 +238,9 @@ def _cubin(left: LeftBehind, digest: str, compiler: str) -> Built:
     if raw is None or hashlib.sha256(raw).hexdigest() != digest:
         raise ClaimError("a cubin is missing, too large, or another one than was told")
     said = (left.read(f"{digest}.log", LOG_BYTES) or b"").decode(errors="replace")
-    return Built(raw, digest, left.seconds, log=diagnostics.clean(said), compiler=compiler)
+    listing = (left.read(f"{digest}.s", LISTING_BYTES) or b"").decode(errors="replace")
+    log = diagnostics.clean(said)
+    return Built(raw, digest, left.seconds, log=log, compiler=compiler, listing=listing)
 
 
 def _label(kernel: _Kernel) -> str:

@@ -10,11 +10,9 @@ from ...kernelbench.targets import (
     MAX_BLOCK,
     MAX_GRID,
     MAX_PARAMETER_BYTES,
-    MAX_REGISTERS_PER_THREAD,
     MAX_THREADS_PER_BLOCK,
-    REGISTERS_PER_SM,
-    WARP,
     Architecture,
+    Vendor,
 )
 from ..builders.model import KernelFacts
 from .faults import PlanFaultKind
@@ -90,8 +88,9 @@ def cluster_wrong(
     if blocks == 1:
         return None
     if architecture.max_cluster == 1:
+        came = " (they came with sm_90)" if architecture.vendor is Vendor.NVIDIA else ""
         return (
-            f"{architecture.name} has no clusters (they came with sm_90); leave `cluster` out",
+            f"{architecture.name} has no clusters{came}; leave `cluster` out",
             PlanFaultKind.UNSUPPORTED,
         )
     if blocks > architecture.max_cluster:
@@ -127,31 +126,35 @@ def shared_wrong(
     )
 
 
-def registers_wrong(registers: int, threads: int) -> str | None:
+def registers_wrong(registers: int, threads: int, architecture: Architecture) -> str | None:
     """Whether a block's registers fit a multiprocessor, where the build has told their number."""
-    if registers > MAX_REGISTERS_PER_THREAD:
-        return f"a thread has {registers} registers, at most {MAX_REGISTERS_PER_THREAD} exist"
-    if _registers_of_block(registers, threads) <= REGISTERS_PER_SM:
+    file, warp = architecture.registers, architecture.warp
+    if registers > file.most:
+        return f"a thread has {registers} registers, at most {file.most} exist"
+    if _registers_of_block(registers, threads, architecture) <= file.total:
         return None
     fitting = max(
         (
             warps
-            for warps in range(1, MAX_THREADS_PER_BLOCK // WARP + 1)
-            if _registers_of_block(registers, warps * WARP) <= REGISTERS_PER_SM
+            for warps in range(1, MAX_THREADS_PER_BLOCK // warp + 1)
+            if _registers_of_block(registers, warps * warp, architecture) <= file.total
         ),
         default=0,
     )
+    remedy = f"use at most {fitting * warp} threads"
+    if architecture.vendor is Vendor.NVIDIA:
+        remedy += f", or cap the registers with __launch_bounds__({threads})"
     return (
-        f"{threads} threads with {registers} registers each need more than the {REGISTERS_PER_SM} "
-        f"that there are; use at most {fitting * WARP} threads, or cap the registers with "
-        f"__launch_bounds__({threads})"
+        f"{threads} threads with {registers} registers each need more than the {file.total} "
+        f"that there are; {remedy}"
     )
 
 
-def _registers_of_block(registers: int, threads: int) -> int:
-    """Registers are handed out per warp in units of 256, to warps in groups of four."""
-    warps = -(-threads // WARP)
-    return -(-registers * WARP // 256) * 256 * (-(-warps // 4) * 4)
+def _registers_of_block(registers: int, threads: int, architecture: Architecture) -> int:
+    """Registers are handed out per warp in units, to warps in groups of one for each part."""
+    file, warp = architecture.registers, architecture.warp
+    warps = -(-threads // warp)
+    return -(-registers * warp // file.unit) * file.unit * (-(-warps // file.parts) * file.parts)
 
 
 def parameters_wrong(sizes: Sequence[int]) -> str | None:
@@ -170,7 +173,7 @@ def built_wrong(
     """What is wrong with a launch of a built kernel: the plan's key, the sentence, its kind."""
     if wrong := shared_wrong(launch.shared_bytes, architecture, facts.shared_bytes):
         return "shared_bytes", *wrong
-    if reason := registers_wrong(facts.registers, launch.threads):
+    if reason := registers_wrong(facts.registers, launch.threads, architecture):
         return "block", reason, PlanFaultKind.LIMIT
     sizes = facts.parameters
     if len(sizes) != len(launch.arguments):

@@ -34,7 +34,6 @@ _ALLOWED_OPTIONS: dict[str, tuple[Sequence[int], str]] = {
     "num_ctas": ((1, 2, 4, 8, 16), "a power of two from 1 to 16"),
     "maxnreg": (range(24, 256), "24 to 255"),
 }
-_THREADS_OF_WARP = 32
 
 
 class _Buffer(NamedTuple):
@@ -294,7 +293,7 @@ class _Resolver:
         return Launch(
             kernel=list(self.specialisations).index(special.label),
             grid=whole,
-            block=(_THREADS_OF_WARP * special.num_warps, 1, 1),
+            block=(self.architecture.warp * special.num_warps, 1, 1),
             cluster=cluster,
             arguments=arguments,
         )

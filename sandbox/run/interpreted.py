@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ...kernelbench.problem import Problem
-from ...kernelbench.targets import WARP, Architecture
+from ...kernelbench.targets import Architecture
 from ...traces.records import Status
 from ..builders import triton
 from ..builders.model import Built, KernelFacts
@@ -85,7 +85,7 @@ def interpreted_program(
         "packages": [],
         "schedules": list(schedules),
         "patience": _patience(steps, sample),
-        "facts": _figures(launches, kernels),
+        "facts": _figures(launches, kernels, architecture.warp),
         "properties": triton.properties(architecture),
     }
 
@@ -129,7 +129,7 @@ def _patience(steps: int, sample: int) -> dict[str, int]:
 
 
 def _figures(
-    launches: Launches | None, kernels: Sequence[KernelFacts]
+    launches: Launches | None, kernels: Sequence[KernelFacts], warp: int
 ) -> dict[str, dict[str, int]]:
     """What a compiled kernel says of itself, by name: of its first launch."""
     found: dict[str, dict[str, int]] = {}
@@ -141,7 +141,7 @@ def _figures(
                 {
                     "registers": kernel.registers,
                     "shared": kernel.shared_bytes + launch.shared_bytes,
-                    "warps": math.prod(launch.block) // WARP,
+                    "warps": math.prod(launch.block) // warp,
                 },
             )
     return found

@@ -120,8 +120,7 @@ def _record_structure(module: Any, request: dict[str, Any], number: int, folder:
     memory = Memory()
     made = recorder.CallRecorder(memory, folder, request["properties"])
     triton.runtime.driver.set_active(recorder.driver(made))
-    compiler: Any = __import__("triton.backends.nvidia.compiler", fromlist=["compiler"])
-    compiler.print = made.hear
+    made.listen()
     tensors = _tensors(request, structure, memory, folder, number)
     if structure["calls"] is not None:
         _play(module, structure, made)

@@ -17,16 +17,16 @@ TOTAL_MEMORY = 80 << 30
 class Utilities:
     """What `driver.active.utils` answers without a device."""
 
-    def __init__(self, properties: dict[str, int]) -> None:
+    def __init__(self, properties: dict[str, Any]) -> None:
         self._properties = properties
 
-    def get_device_properties(self, device: int = 0) -> dict[str, int]:
+    def get_device_properties(self, device: int = 0) -> dict[str, Any]:
         """The card's figures, whatever number it is asked for."""
         del device
         return dict(self._properties)
 
 
-def driver(properties: dict[str, int]) -> Any:
+def driver(properties: dict[str, Any]) -> Any:
     """What `triton.runtime.driver.set_active` takes; launchers are for a subclass."""
     from triton.backends.compiler import GPUTarget
     from triton.backends.driver import DriverBase
@@ -35,7 +35,7 @@ def driver(properties: dict[str, int]) -> Any:
         utils: Any = Utilities(properties)
 
         def get_current_target(self) -> Any:
-            return GPUTarget("cuda", properties["capability"], 32)
+            return GPUTarget(*properties["target"])
 
         def get_current_device(self) -> int:
             return 0
@@ -47,7 +47,8 @@ def driver(properties: dict[str, int]) -> Any:
             return 0
 
         def get_device_capability(self, device: int = 0) -> tuple[int, int]:
-            return divmod(properties["capability"], 10)
+            major, minor = properties["version"]
+            return major, minor
 
         def get_active_torch_device(self) -> Any:
             import torch
@@ -79,13 +80,18 @@ def driver(properties: dict[str, int]) -> Any:
     return Card()
 
 
-def show(properties: dict[str, int]) -> None:
+def show(properties: dict[str, Any]) -> None:
     """Lets torch.cuda and Triton answer what host code asks before it launches."""
     import torch
     import triton
 
     triton.runtime.driver.set_active(driver(properties))
-    major, minor = divmod(properties["capability"], 10)
+    major, minor = properties["version"]
+    backend, name, warp = properties["target"]
+    if backend == "hip":
+        # AMD's torch is known by this, and calls its devices CUDA's all the same.
+        version: Any = torch.version
+        version.hip, version.cuda = "emulated", None
     facts = types.SimpleNamespace(
         multi_processor_count=properties["multiprocessor_count"],
         shared_memory_per_block=48 << 10,
@@ -97,8 +103,9 @@ def show(properties: dict[str, int]) -> None:
         L2_cache_size=properties["l2_bytes"],
         major=major,
         minor=minor,
-        warp_size=32,
+        warp_size=warp,
         name="emulated",
+        gcnArchName=name if backend == "hip" else "",
         total_memory=TOTAL_MEMORY,
         is_integrated=False,
         is_multi_gpu_board=False,
@@ -116,7 +123,7 @@ def show(properties: dict[str, int]) -> None:
         "memory_allocated": 0,
         "max_memory_allocated": 0,
         "mem_get_info": (TOTAL_MEMORY,) * 2,
-        "get_arch_list": [f"sm_{major}{minor}"],
+        "get_arch_list": [name if backend == "hip" else f"sm_{name}"],
         "is_current_stream_capturing": False,
     }
     for name, answer in answers.items():

@@ -32,16 +32,23 @@ class LimitError(Exception):
     """The interpreter lacks what a kernel asks for; the kernel may be right."""
 
 
-def open_eyes(watch: Watch, capability: int) -> None:
-    """Patches the interpreter for good, to round as devices of a compute capability (90 is 9.0) do;
-    called before there is any candidate."""
+_UNTOLD_PRECISION = {"cuda": "tf32", "hip": "ieee"}
+"""What Triton's back ends make of a product of float32 whose kernel does not say."""
+
+
+def open_eyes(watch: Watch, capability: int, backend: str = "cuda") -> None:
+    """Patches the interpreter for good, to round as devices of a compute capability (90 is 9.0) do,
+    of AMD's (0) as Triton's `hip` back end builds; called before there is any candidate."""
     from triton.runtime import interpreter
 
     types_once.install(interpreter)
     # Without `debug` its checks for overflow check nothing, and take half of the time.
     shown = interpreter.interpreter_builder
     shown.options = dataclasses.replace(
-        shown.options, sanitize_overflow=False, allowed_dot_input_precisions=("ieee", *PRECISIONS)
+        shown.options,
+        sanitize_overflow=False,
+        allowed_dot_input_precisions=("ieee", *PRECISIONS),
+        default_dot_input_precision=_UNTOLD_PRECISION[backend],
     )
     builder = type(shown)
     narrow.learn(interpreter, capability, _refuse_type)

@@ -136,7 +136,7 @@ class Interpreted:
         self.lasting: list[Region] = []
         """What models have made for themselves."""
         card.show(plan["properties"])
-        open_eyes(self.watch, plan["properties"]["capability"])
+        open_eyes(self.watch, plan["properties"]["capability"], plan["properties"]["target"][0])
         warmed.install(plan["facts"])
         self.module: Any = None
 

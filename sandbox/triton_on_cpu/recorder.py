@@ -8,6 +8,7 @@ compiles for the target that it names.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import math
 import re
 import struct
@@ -22,7 +23,8 @@ INTEGER, FLOAT32, FLOAT64, TENSOR, SCRATCH = range(5)  # sandbox/plan/model.py
 ZERO_FILL = -1
 MAX_LAUNCHES = 1024
 MAX_ARGUMENT = 2**63
-_REGISTERS = re.compile(r"Used (\d+) registers")
+_REGISTERS = re.compile(r"(?:Used |\.vgpr_count:\s+)(\d+)")
+"""As ptxas says it, and AMD's assembly."""
 
 Argument = list[int]
 """Kind, value, offset."""
@@ -35,7 +37,7 @@ class RefusedError(Exception):
 class CallRecorder:
     """Kernels, launches and scratch buffers of one call of the host code."""
 
-    def __init__(self, memory: Memory, folder: Path, properties: dict[str, int]) -> None:
+    def __init__(self, memory: Memory, folder: Path, properties: dict[str, Any]) -> None:
         self.memory = memory
         self.properties = properties
         self.kernels: list[dict[str, Any]] = []
@@ -43,6 +45,24 @@ class CallRecorder:
         self._folder = folder
         self._numbers: dict[tuple[str, int], int] = {}
         self._log = ""
+        self._assembly = ""
+
+    def listen(self) -> None:
+        """Lets Triton's back end tell what it makes: ptxas's words, or AMD's assembly."""
+        backend = {"cuda": "nvidia", "hip": "amd"}[self.properties["target"][0]]
+        name = f"triton.backends.{backend}.compiler"
+        compiler: Any = importlib.import_module(name)
+        if backend == "nvidia":
+            compiler.print = self.hear
+            return
+        assemble = compiler.HIPBackend.make_hsaco
+
+        def make_hsaco(source: str, *rest: Any) -> bytes:
+            self._assembly = source
+            made: bytes = assemble(source, *rest)
+            return made
+
+        compiler.HIPBackend.make_hsaco = staticmethod(make_hsaco)
 
     def hear(self, *words: object, **_: object) -> None:
         """Stands for `print` where Triton prints what ptxas said, or a whole program after it."""
@@ -57,11 +77,16 @@ class CallRecorder:
         if not file.exists():
             file.write_bytes(cubin)
             (self._folder / f"{digest}.log").write_text(self._log)
+            if self._assembly:
+                (self._folder / f"{digest}.s").write_text(self._assembly)
         return name, digest
 
     def registers(self, name: str, digest: str) -> int:
-        """What ptxas said of a kernel as it was compiled. Host code divides by it."""
-        found = _REGISTERS.findall((self._folder / f"{digest}.log").read_text())
+        """What was said of a kernel as it was compiled. Host code divides by it."""
+        told = self._folder / f"{digest}.s"
+        if not told.exists():
+            told = self._folder / f"{digest}.log"
+        found = _REGISTERS.findall(told.read_text())
         if not found:
             raise UnsupportedError(f"the registers of kernel {name} are not known here")
         return int(found[-1])
@@ -107,7 +132,7 @@ class CallRecorder:
         self._add(
             number,
             (grid[0] * meta.num_ctas, *grid[1:]),
-            (32 * meta.num_warps, 1, 1),
+            (self.properties["warpSize"] * meta.num_warps, 1, 1),
             meta.shared,
             cluster,
             arguments,

@@ -65,7 +65,6 @@ def _import_all(settings: dict[str, Any]) -> dict[str, Any]:
     import torch
     import triton
     from triton.backends.compiler import GPUTarget
-    from triton.backends.nvidia import compiler
     from triton.compiler import make_backend
 
     from . import load, memory, recording_modes
@@ -79,10 +78,17 @@ def _import_all(settings: dict[str, Any]) -> dict[str, Any]:
 
     _forgo_key(triton.__version__)
     torch.set_grad_enabled(False)
-    capability = settings["capability"]
-    make_backend(GPUTarget("cuda", capability, 32)).hash()
-    ptxas = compiler.get_ptxas(capability)
-    return {"compiler": f"Triton {triton.__version__}, ptxas {ptxas.version}"}
+    backend, name, warp = settings["target"]
+    make_backend(GPUTarget(backend, name, warp)).hash()
+    return {"compiler": f"Triton {triton.__version__}, {_name_assembler(backend, name)}"}
+
+
+def _name_assembler(backend: str, name: Any) -> str:
+    if backend == "hip":
+        return "its AMD back end"
+    from triton.backends.nvidia import compiler
+
+    return f"ptxas {compiler.get_ptxas(name).version}"
 
 
 def _forgo_key(version: str) -> None:

@@ -8,7 +8,8 @@ import pytest
 
 from kernelwright.agents.prompting.target_card import Card, cpu_card, device_card
 from kernelwright.errors import UnknownNameError
-from kernelwright.kernelbench.targets import ARCHITECTURES, DEVICES, architecture, product
+from kernelwright.kernelbench.products import DEVICES, product
+from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.run.device.nvml import Device as Driven
 from kernelwright.verifier.clock.roofline import Peaks
 

@@ -23,6 +23,7 @@ FLOORS = {
     "kernelbench.dtypes": 2,
     "kernelbench.c_types": 2,
     "kernelbench.targets": 2,
+    "kernelbench.products": 2,
     "kernelbench.languages": 2,
     "kernelbench.machine": 2,
     "kernelbench.codecs": 3,

@@ -9,7 +9,8 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.arithmetic import Way, arithmetic_of
-from kernelwright.kernelbench.targets import ARITHMETIC, DEVICES, Product
+from kernelwright.kernelbench.products import DEVICES, Product
+from kernelwright.kernelbench.targets import ARITHMETIC, Vendor, architecture
 
 BY_CAPABILITY = {"fp16": 70, "int8": 72, "tf32": 80, "bf16": 80, "fp8": 89, "fp4": 100}
 """Since when tensor cores have a type (CUDA C++ Programming Guide, compute capabilities)."""
@@ -50,11 +51,15 @@ def test_whole_numbers_that_tensor_cores_do_not_multiply_have_no_peak() -> None:
 
 @pytest.mark.parametrize("device", DEVICES, ids=lambda device: device.name)
 def test_a_product_has_the_peaks_that_its_tensor_cores_have(device: Product) -> None:
-    capability = int(device.architecture.removeprefix("sm_"))
+    chip = architecture(device.architecture)
+    capability = chip.capability
     has = {kind for kind, least in BY_CAPABILITY.items() if capability >= least}
+    if chip.vendor is Vendor.AMD:
+        has = chip.matrix_kinds - {"fp64"}
     assert device.tflops.keys() - {"fp32", "fp64"} == has
     assert device.tflops.keys() <= set(ARITHMETIC)
-    assert ("fp64" in device.tflops) == (capability in (80, 90, 100))
+    fp64 = capability in (80, 90, 100) or "fp64" in chip.matrix_kinds
+    assert ("fp64" in device.tflops) == fp64
     assert "data sheet (" in device.source
     # Half the width, twice the rate, and more where GeForce holds back what it sums in float32.
     rates = [device.tflops[k] for k in ("tf32", "fp16", "fp8", "fp4") if k in device.tflops]

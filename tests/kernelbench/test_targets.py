@@ -9,7 +9,8 @@ import pytest
 
 from kernelwright.errors import UnknownNameError
 from kernelwright.kernelbench import targets
-from kernelwright.kernelbench.targets import CPU, target_of
+from kernelwright.kernelbench.languages import languages_on
+from kernelwright.kernelbench.targets import CPU, Vendor, target_of
 
 ROOT = Path(targets.__file__).parents[1]
 
@@ -25,6 +26,19 @@ def test_the_cpu_and_a_gpu() -> None:
         assert cpu.architecture
     with pytest.raises(UnknownNameError, match="sm_91"):
         target_of("sm_91")
+
+
+def test_a_gpu_of_amd_has_no_compute_capability() -> None:
+    cdna, rdna = target_of("gfx942"), target_of("gfx1201")
+    assert (cdna.is_cpu, cdna.torch_device, cdna.has_capability(70)) == (False, "cuda", False)
+    assert (cdna.architecture.vendor, cdna.architecture.build_name) == (Vendor.AMD, "gfx942")
+    assert [each.architecture.warp for each in (cdna, rdna)] == [64, 32]
+    assert [each.architecture.version for each in (cdna, rdna)] == [(9, 4), (12, 0)]
+    assert [cdna.architecture.multiplies(kind) for kind in ("tf32", "fp4")] == [True, False]
+    assert [each.name for each in languages_on(cdna)] == ["triton"]
+    with pytest.raises(UnknownNameError, match="gfx943") as caught:
+        target_of("gfx943")
+    assert "gfx942" in caught.value.hint
 
 
 def test_nobody_compares_names_of_targets() -> None:

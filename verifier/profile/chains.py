@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from .mix import OpClass, kind_of, width_of
+from ...kernelbench.targets import Vendor
+from . import amd_code
+from .classes import OpClass
+from .mix import kind_of, width_of
 from .sass import Instruction
 
 _REGISTER = re.compile(r"\bR(\d+)((?:\.\w+)*)")
@@ -41,6 +44,8 @@ def count_chained(instructions: Iterable[Instruction]) -> dict[int, int]:
 
 def _operands(instruction: Instruction) -> tuple[list[int], list[int]]:
     """Registers that an instruction writes, and those that it reads."""
+    if instruction.vendor is Vendor.AMD:
+        return amd_code.list_registers(instruction)
     operands = instruction.operands.split(",")
     place = 1 if instruction.opcode.startswith(_WRITES_SECOND) else 0
     first = operands[place].strip() if len(operands) > place else ""

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...kernelbench.arithmetic import FP32, Arithmetic, Peak, Way
-from ...kernelbench.targets import Product
+from ...kernelbench.products import Product
 from ...traces.records import Level, Measurement, Metric, Profile
 from .cpu import achieved_rates
 from .metrics import Catalogue

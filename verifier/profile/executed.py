@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from ...kernelbench.targets import WARP
 from ...sandbox.run.memory_access import Accesses, LaunchCount
-from .mix import OpClass, flops_of, kind_of, width_of
+from .classes import OpClass
+from .mix import flops_of, kind_of, width_of
 from .sass import Instruction, Listing, SassLoop
 
 NEAR = 3

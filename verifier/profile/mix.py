@@ -10,36 +10,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from enum import StrEnum
 
+from ...kernelbench.targets import Vendor
+from . import amd_code
+from .classes import OpClass
 from .sass import Instruction, Listing
 from .tensor_cores import MULTIPLYING, TensorUse, element_of, lane_flops, word_instruction
-
-
-class OpClass(StrEnum):
-    """Classes of instructions (gpu.md §3.3)."""
-
-    LOAD = "global loads"
-    STORE = "global stores"
-    ASYNC = "asynchronous copies"
-    SHARED = "shared memory"
-    LOCAL = "local memory"
-    ATOMIC = "atomics"
-    TENSOR = "tensor cores"
-    TENSOR_MEMORY = "tensor memory"
-    FP32 = "fp32"
-    FP16 = "fp16"
-    FP64 = "fp64"
-    SPECIAL = "special functions"
-    INTEGER = "integer"
-    CONVERT = "conversions"
-    WARP = "warp communication"
-    BARRIER = "barriers of a block"
-    WARP_SYNC = "synchronisation of a warp"
-    SYNC = "synchronisation"
-    CONTROL = "control"
-    OTHER = "other"
-
 
 _OF = {
     OpClass.LOAD: "LDG LD",
@@ -103,6 +79,8 @@ _ZERO = re.compile(r"^\w+, -?RZ, -?RZ, ")
 
 def kind_of(instruction: Instruction) -> OpClass:
     """The class of an instruction."""
+    if instruction.vendor is Vendor.AMD:
+        return amd_code.kind_of(instruction)
     kind = _KINDS.get(instruction.opcode.partition(".")[0], OpClass.OTHER)
     if kind is OpClass.FP16 and _ZERO.match(instruction.operands):
         return OpClass.OTHER
@@ -111,6 +89,8 @@ def kind_of(instruction: Instruction) -> OpClass:
 
 def width_of(instruction: Instruction) -> int:
     """Bytes that each thread moves in an access to memory."""
+    if instruction.vendor is Vendor.AMD:
+        return amd_code.width_of(instruction)
     name, *parts = instruction.opcode.split(".")
     if name in _OF_MATRICES:
         # Of 16 bits: each lane has a word of every matrix.
@@ -124,6 +104,8 @@ def flops_of(instruction: Instruction) -> float:
     name = instruction.opcode.partition(".")[0]
     if kind_of(instruction) is OpClass.TENSOR:
         return lane_flops(instruction)
+    if instruction.vendor is Vendor.AMD:
+        return amd_code.flops_of(instruction)
     if _ZERO.match(instruction.operands):
         return 0.0
     if ".2A" in instruction.opcode:

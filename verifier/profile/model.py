@@ -30,11 +30,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ...kernelbench.targets import WARP, Architecture, Product
+from ...kernelbench.targets import WARP
+from . import amd_code
 from .chains import count_chained
+from .classes import OpClass
 from .executed import Work
-from .mix import OpClass, flops_of, kind_of, width_of
+from .mix import flops_of, kind_of, width_of
 from .occupancy import Occupancy
+from .rates import DeviceRates
 from .sass import Instruction, Listing, SassLoop
 from .tensor_cores import element_of, is_wide
 
@@ -42,12 +45,6 @@ LAUNCH_US = 2.5
 """From one launch to the next in a stream; 2 to 3 µs are usual."""
 BANDWIDTH_SHARE = 0.92
 """Of the data sheet's bandwidth, what a large copy reaches."""
-TENSOR_SHARE = 0.8
-"""Of the data sheet's tensor peak, what a large product reaches."""
-WARP_TENSOR_SHARE = {90: 0.6, 100: 0.5, 103: 0.5}
-"""Of the peak, what warp-wide tensor instructions reach where wider ones exist."""
-_RATED_AS = {"int4": "int8", "binary": "int8"}
-"""Types that data sheets do not tell, by the nearest that they do: theirs is no higher."""
 SECTOR = 32
 _SM_BYTES, _L2_BYTES, _SHARED_BYTES = 64.0, 32.0, 128.0
 """Bytes that an SM takes in a cycle from memory, from L2, from shared memory or L1."""
@@ -105,6 +102,8 @@ class LaunchShape:
     """What an emulation counted; None: nothing did, and the trip count tells how often loops go."""
     untold: UntoldProducts | None = None
     """Where it has instructions whose shape is not in the code."""
+    warp: int = WARP
+    """Threads of a warp."""
 
     @property
     def all_warps(self) -> int:
@@ -114,7 +113,7 @@ class LaunchShape:
     @property
     def threads(self) -> float:
         """Of all blocks."""
-        return float(self.all_warps * WARP)
+        return float(self.all_warps * self.warp)
 
 
 @dataclass(frozen=True)
@@ -141,49 +140,6 @@ class Estimate:
         """The largest term; `launch` where launching takes more."""
         name = max(self.terms, key=lambda term: self.terms[term], default="launch")
         return name if self.terms and self.terms[name] >= self.launch_us else "launch"
-
-
-@dataclass(frozen=True)
-class DeviceRates:
-    """The rates of a device that follow from its data sheet."""
-
-    architecture: Architecture
-    device: Product
-
-    @property
-    def fp32_rate(self) -> float:
-        """Warp instructions a cycle and SM."""
-        return 2.0 if self.architecture.capability in (75, 80) else 4.0
-
-    @property
-    def hertz(self) -> float:
-        """The clock that the fp32 peak implies."""
-        lanes = self.fp32_rate * WARP
-        return self.device.tflops["fp32"] * 1e12 / (self.device.sms * lanes * 2)
-
-    @property
-    def rates(self) -> dict[OpClass, float]:
-        """Warp instructions a cycle and SM, by class; other classes are only issued."""
-        has_fp64 = self.architecture.capability in (80, 90, 100)
-        return {
-            OpClass.FP32: self.fp32_rate,
-            OpClass.FP16: self.fp32_rate,
-            OpClass.INTEGER: 2.0,
-            OpClass.CONVERT: 0.5,
-            OpClass.SPECIAL: 0.5,
-            OpClass.WARP: 1.0,
-            OpClass.FP64: self.fp32_rate / 2 if has_fp64 else 1 / 16,
-        }
-
-    def tensor_flops(self, element: str, *, is_wide: bool) -> float:
-        """Operations a second of tensor cores on one type, as far as such instructions reach."""
-        kind = _RATED_AS.get(element, element)
-        peak = self.device.tflops.get(kind, 0.0) * 1e12
-        if not peak:
-            # As DMMA on a product whose tensor cores do no float64: its ordinary units do it.
-            return self.rates[OpClass.FP64] * WARP * 2 * self.device.sms * self.hertz
-        by_warps = WARP_TENSOR_SHARE.get(self.architecture.capability, 1.0)
-        return peak * (TENSOR_SHARE if is_wide else min(TENSOR_SHARE, by_warps))
 
 
 def trips(shapes: Sequence[LaunchShape], flops: float, moved: float) -> float:
@@ -282,16 +238,18 @@ def _cycles(
         elif kind is OpClass.TENSOR:
             rate = machine.tensor_flops(element_of(instruction), is_wide=is_wide(instruction))
             per_sm = rate / machine.device.sms / machine.hertz
-            cycles[kind] += times * flops_of(instruction) * WARP / per_sm
+            cycles[kind] += times * flops_of(instruction) * shape.warp / per_sm
         elif work is None or kind is OpClass.LOCAL:
             access = accesses.get(instruction.line, LineAccess())
-            for unit, each in _access_cycles(instruction, kind, access).items():
+            for unit, each in _access_cycles(instruction, kind, access, shape.warp).items():
                 cycles[unit] += times * each
     return cycles
 
 
-def _access_cycles(instruction: Instruction, kind: OpClass, access: LineAccess) -> dict[str, float]:
-    whole = width_of(instruction) * WARP
+def _access_cycles(
+    instruction: Instruction, kind: OpClass, access: LineAccess, warp: int
+) -> dict[str, float]:
+    whole = width_of(instruction) * warp
     if kind in (OpClass.SHARED, OpClass.LOCAL):
         wavefronts = max(1.0, whole / _SHARED_BYTES)
         if kind is OpClass.SHARED:
@@ -376,7 +334,7 @@ def _is_global(instruction: Instruction) -> bool:
     if kind is OpClass.ATOMIC:
         return not instruction.opcode.startswith(("ATOMS", "REDS"))
     if kind is OpClass.ASYNC:
-        return instruction.opcode.startswith("LDGSTS")
+        return instruction.opcode.startswith(("LDGSTS", *amd_code.DIRECT))
     return kind in (OpClass.LOAD, OpClass.STORE)
 
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Theoretical occupancy: how many blocks of a kernel one SM holds, what limits it, what helps.
 
-    warps      = ceil(threads / 32)
-    registers  : a warp takes them in units of 256; an SM has 65,536 in four parts, and a warp's
-                 all lie in one of them
+    warps      = ceil(threads / 32), of AMD's CDNA / 64
+    registers  : a warp takes them in units (NVIDIA's of 256); an SM has them in four parts
+                 (NVIDIA's 65,536 in all), and a warp's all lie in one of them
     shared     : a block takes static + dynamic + reserved bytes, rounded up to the unit
     blocks     = min(max_blocks, max_warps // warps, by registers, by shared memory)
     occupancy  = blocks * warps / max_warps
 
-The formula is that of the vendor's occupancy calculator with the carve-out at its maximum, which
-it was compared with on 200,000 random cases.
+The formula is that of NVIDIA's occupancy calculator with the carve-out at its maximum, which
+it was compared with on 200,000 random cases. AMD's compiler tells the warps that registers allow,
+which the tests compare; its compute units and SIMDs are SMs and parts here.
 """
 
 from __future__ import annotations
@@ -18,18 +19,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ...kernelbench.targets import (
-    MAX_REGISTERS_PER_THREAD,
     MAX_THREADS_PER_BLOCK,
-    REGISTERS_PER_SM,
     WARP,
     Architecture,
 )
-
-_REGISTER_UNIT = 256
-"""Registers that a warp takes at a time."""
-_PARTS = 4
-_REGISTER_STEP = _REGISTER_UNIT // WARP
-"""Registers per thread below which a kernel takes no fewer."""
 
 
 class Term(StrEnum):
@@ -50,11 +43,13 @@ class Demand:
     """Per thread."""
     shared_bytes: int
     """Static and dynamic."""
+    warp: int = WARP
+    """Threads of a warp."""
 
     @property
     def warps(self) -> int:
         """Warps of a block, the last one perhaps not full."""
-        return -(-self.threads // WARP)
+        return -(-self.threads // self.warp)
 
 
 @dataclass(frozen=True)
@@ -101,14 +96,15 @@ def _limits(demand: Demand, architecture: Architecture) -> dict[Term, int]:
 
 
 def _by_registers(demand: Demand, architecture: Architecture) -> int:
-    if demand.registers > MAX_REGISTERS_PER_THREAD:
+    file = architecture.registers
+    if demand.registers > file.most:
         return 0
     if demand.registers == 0:
         return architecture.max_blocks
-    taken = _round_up(demand.registers * WARP, _REGISTER_UNIT)
-    if taken * _round_up(demand.warps, _PARTS) > REGISTERS_PER_SM:
+    taken = _round_up(demand.registers * demand.warp, file.unit)
+    if taken * _round_up(demand.warps, file.parts) > file.total:
         return 0
-    return REGISTERS_PER_SM // _PARTS // taken * _PARTS // demand.warps
+    return file.per_part // taken * file.parts // demand.warps
 
 
 def _by_shared(demand: Demand, architecture: Architecture) -> int:
@@ -132,6 +128,7 @@ def _next_step(demand: Demand, architecture: Architecture, blocks: int) -> str:
     if limits[Term.SHARED] <= blocks:
         room = architecture.shared_per_sm // (blocks + 1)
         room -= room % architecture.shared_unit + architecture.shared_reserved
+        room = min(room, architecture.shared_per_block)
         if room <= 0:
             return ""
         changes.append(f"{room} instead of {demand.shared_bytes} bytes of shared memory")
@@ -149,9 +146,10 @@ def _of_shape(demand: Demand, architecture: Architecture, blocks: int) -> str:
 
 def _fewer_registers(demand: Demand, architecture: Architecture, blocks: int) -> int:
     """The most registers that would allow another block; 0 where none would."""
-    start = (demand.registers - 1) // _REGISTER_STEP * _REGISTER_STEP
-    for registers in range(start, 15, -_REGISTER_STEP):
-        fewer = Demand(demand.threads, registers, demand.shared_bytes)
+    step = architecture.registers.unit // architecture.warp
+    start = (demand.registers - 1) // step * step
+    for registers in range(start, 15, -step):
+        fewer = Demand(demand.threads, registers, demand.shared_bytes, demand.warp)
         if _by_registers(fewer, architecture) > blocks:
             return registers
     return 0

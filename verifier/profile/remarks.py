@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from ...kernelbench.arithmetic import BYTES_ALONE, Arithmetic, Peak
-from ...kernelbench.targets import Product
+from ...kernelbench.products import Product
+from ...kernelbench.targets import Vendor, architecture
 from ...sandbox.run.memory_access import LaunchCount
 from . import model
+from .classes import OpClass
 from .executed import Counts
-from .mix import OpClass
 from .occupancy import Term
 from .seen import SeenLaunch
 from .tensor_use import Unused
@@ -124,10 +125,14 @@ def counted_how(seen: Sequence[SeenLaunch], trip_count: float, counts: Counts | 
 
 def assumptions(device: Product, counted: str) -> str:
     """What a modelled time is made for, and of what."""
+    is_amd = architecture(device.architecture).vendor is Vendor.AMD
+    untried = (
+        ", latencies and caches as NVIDIA's: no device of AMD's was compared" if is_amd else ""
+    )
     return (
         f"modelled for {device.name} ({device.source}): {counted}; "
-        f"{model.BANDWIDTH_SHARE:.0%} of the bandwidth, {model.LAUNCH_US:g} µs a launch; it ranks "
-        "candidates and is no measurement"
+        f"{model.BANDWIDTH_SHARE:.0%} of the bandwidth, {model.LAUNCH_US:g} µs a launch{untried}; "
+        "it ranks candidates and is no measurement"
     )
 
 

@@ -11,9 +11,11 @@ cost.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+
+from ...kernelbench.targets import Vendor
 
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.([^\s,\"]+|\"[^\"]+\")")
 _LABEL = re.compile(r"^(\.L[\w$.]*):")
@@ -43,6 +45,8 @@ class Instruction:
     line: int = 0
     """Of the source; 0 where it is not known."""
     is_predicated: bool = False
+    vendor: Vendor = Vendor.NVIDIA
+    """Whose instruction it is."""
 
 
 @dataclass(frozen=True)
@@ -187,12 +191,19 @@ def _loops(function: _Function) -> tuple[SassLoop, ...]:
         # A branch to itself ends every function; it is never reached.
         if first is not None and first < instruction.address:
             spans[first] = max(spans.get(first, 0), instruction.address)
+    return make_loops(spans, function.instructions)
+
+
+def make_loops(
+    spans: Mapping[int, int], instructions: Sequence[Instruction]
+) -> tuple[SassLoop, ...]:
+    """The loops that begin and end at these addresses, nested and told from their versions."""
     ordered = sorted(spans.items(), key=lambda span: (span[0], -span[1]))
     found = [
         SassLoop(first, last, 1 + sum(a < first and last <= b for a, b in ordered))
         for first, last in ordered
     ]
-    return _with_versions(found, function.instructions)
+    return _with_versions(found, instructions)
 
 
 def _with_versions(

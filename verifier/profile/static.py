@@ -17,17 +17,20 @@ import numpy as np
 from ...errors import PrerequisiteError
 from ...kernelbench.arithmetic import Arithmetic, Peak
 from ...kernelbench.dtypes import dtype_of
-from ...kernelbench.targets import Architecture, Product, architecture
+from ...kernelbench.products import Product
+from ...kernelbench.targets import Architecture, Vendor, architecture
 from ...sandbox.builders.disassembler import disassemble
 from ...sandbox.builders.model import DeviceBuilt, KernelFacts
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile
-from . import emulated, model, remarks, tensor_use
+from . import amd_listing, emulated, model, remarks, tensor_use
+from .classes import OpClass
 from .executed import Counts, work_of
-from .mix import Mix, OpClass, mix_of
-from .model import DeviceRates, LaunchShape
+from .mix import Mix, mix_of
+from .model import LaunchShape
 from .occupancy import Demand, occupancy
+from .rates import DeviceRates
 from .sass import Listing, listings
 from .seen import SeenLaunch
 
@@ -70,7 +73,7 @@ def static_profile(
         SandboxError, StorageError: the disassembler's jail or the cache failed.
     """
     chip = architecture(built.architecture)
-    code, lack = _code(workshop, built, home)
+    code, lack = _code(workshop, built, home, chip.vendor)
     kernels = [launch for launch in launches.launches if launch.kernel != ZERO_FILL]
     seen = [
         _look(number, launch, built.kernels[launch.kernel], code, chip)
@@ -116,14 +119,17 @@ def static_profile(
 
 
 def _code(
-    workshop: Workshop, built: DeviceBuilt, home: Path | None
+    workshop: Workshop, built: DeviceBuilt, home: Path | None, vendor: Vendor
 ) -> tuple[dict[tuple[int, str], Listing], str]:
     """The kernels by cubin and symbol, and why there are none."""
     found = {}
     try:
         for index, cubin in enumerate(built.cubins):
-            text = disassemble(workshop, cubin, home)
-            found.update({(index, name): each for name, each in listings(text).items()})
+            if vendor is Vendor.AMD:
+                told = amd_listing.listings(cubin.listing)
+            else:
+                told = listings(disassemble(workshop, cubin, home))
+            found.update({(index, name): each for name, each in told.items()})
     except PrerequisiteError as error:
         return {}, str(error)
     return found, ""
@@ -136,10 +142,11 @@ def _look(
     code: Mapping[tuple[int, str], Listing],
     chip: Architecture,
 ) -> SeenLaunch:
-    demand = Demand(launch.threads, facts.registers, facts.shared_bytes + launch.shared_bytes)
+    shared = facts.shared_bytes + launch.shared_bytes
+    demand = Demand(launch.threads, facts.registers, shared, chip.warp)
     resident = occupancy(demand, chip)
     listing = code.get((facts.cubin, facts.symbol))
-    shape = LaunchShape(launch.blocks, demand.warps, resident, listing)
+    shape = LaunchShape(launch.blocks, demand.warps, resident, listing, warp=chip.warp)
     return SeenLaunch(number, launch, facts, resident, mix_of(listing) if listing else None, shape)
 
 
@@ -193,6 +200,7 @@ def _of_kernel(one: SeenLaunch, sms: int) -> list[Metric]:
     facts, resident = one.facts, one.occupancy
     return [
         Metric(name="registers", value=facts.registers, unit="per thread"),
+        *_of_amd(facts),
         Metric(name="spill_stores", value=facts.spill_stores, unit="bytes"),
         Metric(name="spill_loads", value=facts.spill_loads, unit="bytes"),
         Metric(name="stack_bytes", value=facts.stack_bytes, unit="bytes"),
@@ -210,6 +218,16 @@ def _of_kernel(one: SeenLaunch, sms: int) -> list[Metric]:
         ),
         *(_of_mix(one.mix) if one.mix else []),
         *_of_executed(one),
+    ]
+
+
+def _of_amd(facts: KernelFacts) -> list[Metric]:
+    """What AMD's compiler tells beside: NVIDIA's kernels have no scalar registers."""
+    if not facts.scalars:
+        return []
+    return [
+        Metric(name="accumulator_registers", value=facts.accumulators, unit="per thread"),
+        Metric(name="scalar_registers", value=facts.scalars, unit="per warp"),
     ]
 
 

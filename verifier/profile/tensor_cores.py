@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an instruction of tensor cores multiplies, as far as its name in SASS says.
+"""What an instruction of tensor cores multiplies, as far as its name in SASS says (or AMD's).
 
 Names and shapes are those that ptxas writes for `mma.sync`, `wgmma` and `tcgen05.mma` (PTX ISA,
 "Warp Level Matrix Instructions", "Asynchronous Warpgroup Level Matrix Instructions", "TensorCore
@@ -14,12 +14,13 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from ...kernelbench.targets import WARP
+from ...kernelbench.targets import WARP, Vendor
+from . import amd_code
 from .sass import Instruction
 
 UNTOLD = "untold"
 """The type of what has it in a descriptor: float16, bfloat16 or TF32."""
-ELEMENTS = ("fp64", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "binary", UNTOLD)
+ELEMENTS = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "fp4", "int8", "int4", "binary", UNTOLD)
 """What tensor cores multiply, by the names of `targets.ARITHMETIC` where that has them."""
 _WARP, _GROUP, _BLOCK = "HMMA IMMA DMMA QMMA OMMA BMMA", "HGMMA IGMMA QGMMA BGMMA", "UTC"
 MULTIPLYING = f"{_WARP} {_GROUP} UTCHMMA UTCQMMA UTCIMMA UTCOMMA"
@@ -43,6 +44,8 @@ _WHOLE_TILE = re.compile(r"\.(\d+)x(\d+)x(\d+)")
 
 def element_of(instruction: Instruction) -> str:
     """The type of the factors, one of ELEMENTS."""
+    if instruction.vendor is Vendor.AMD:
+        return amd_code.read_matrix(instruction).element
     name, *parts = instruction.opcode.split(".")
     letter = name.removeprefix(_BLOCK)[0]
     if letter == "I":
@@ -61,7 +64,9 @@ def is_wide(instruction: Instruction) -> bool:
 
 
 def tile_of(instruction: Instruction) -> tuple[int, int, int] | None:
-    """M, N and K; None where the code does not say."""
+    """M, N and K, of AMD's with all of its blocks as K; None where the code does not say."""
+    if instruction.vendor is Vendor.AMD:
+        return amd_code.read_matrix(instruction).tile
     if found := _WHOLE_TILE.search(instruction.opcode):
         return int(found[1]), int(found[2]), int(found[3])
     parts = instruction.opcode.split(".")[1:]
@@ -80,7 +85,10 @@ def multiply_adds(instruction: Instruction) -> float:
 
 def lane_flops(instruction: Instruction) -> float:
     """Its operations, two for each multiply-add, for each lane of the warps that do it."""
-    return 2 * multiply_adds(instruction) / (4 * WARP if is_wide(instruction) else WARP)
+    lanes = 4 * WARP if is_wide(instruction) else WARP
+    if instruction.vendor is Vendor.AMD:
+        lanes = amd_code.read_matrix(instruction).lanes
+    return 2 * multiply_adds(instruction) / lanes
 
 
 def word_instruction(instruction: Instruction) -> str:

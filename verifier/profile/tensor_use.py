@@ -11,9 +11,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...kernelbench.arithmetic import FP32, Arithmetic, Peak
-from ...kernelbench.targets import ARITHMETIC, WARP, Architecture, Product
+from ...kernelbench.products import Product
+from ...kernelbench.targets import WARP, Architecture
 from ...traces.records import Level, Metric
-from .mix import Mix, OpClass, flops_of, kind_of
+from .classes import OpClass
+from .mix import Mix, flops_of, kind_of
 from .model import UntoldProducts
 from .seen import SeenLaunch
 from .tensor_cores import UNTOLD
@@ -65,7 +67,7 @@ def find_unused(
 ) -> Unused | None:
     """None where the policy forbids tensor cores, they would gain nothing, some kernel uses them,
     or the code of one is not known."""
-    here = tuple(k for k in arithmetic.tensor_kinds if chip.capability >= ARITHMETIC[k])
+    here = tuple(k for k in arithmetic.tensor_kinds if chip.multiplies(k))
     if not arithmetic.is_product or not here or len(list(_uses(seen))) < len(seen):
         return None
     if _is_used(seen):

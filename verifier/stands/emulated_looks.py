@@ -11,7 +11,7 @@ import numpy as np
 
 from ...kernelbench.arithmetic import arithmetic_of
 from ...kernelbench.problem import Family, Structure
-from ...kernelbench.targets import Product, device_of
+from ...kernelbench.products import Product, device_of
 from ...sandbox.builders.model import EmulatedVariant
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run import memory_access

@@ -33,14 +33,16 @@ class GpuTools:
 
     @classmethod
     def open(cls, ground: GpuGround, languages: Sequence[str]) -> Self:
-        """For candidates in these languages, and in CUDA, for which nothing has to be started.
+        """For candidates in these languages, and in CUDA on NVIDIA's: nothing is started for it.
 
         Raises:
             PrerequisiteError: a compiler is missing, or the driver does not load what it makes.
         """
         for name in languages:
             compiler_for(name, ground.newest)
-        asked = dict.fromkeys((CUDA, *map(language_of, languages)))
+        vendor = ground.architecture.vendor
+        idle = (CUDA,) if vendor in CUDA.vendors else ()
+        asked = dict.fromkeys((*idle, *map(language_of, languages)))
         return cls(ground, {each: MAKERS[each](ground) for each in asked})
 
     @property

@@ -16,8 +16,9 @@ from typing import Any, Self
 
 from ...errors import PrerequisiteError
 from ...kernelbench.arithmetic import FP32
-from ...kernelbench.targets import ARCHITECTURES, ARITHMETIC, device_of, product
-from ...kernelbench.targets import Product as DataSheet
+from ...kernelbench.products import Product as DataSheet
+from ...kernelbench.products import device_of, product
+from ...kernelbench.targets import ARCHITECTURES, ARITHMETIC
 from ...sandbox.builders.compatibility import major_of
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.run.device import nvml as driver

@@ -13,6 +13,7 @@ from kernelwright.sandbox.plan import PlanFault, PlanFaultKind, check_built
 from kernelwright.sandbox.plan.limits import fits, registers_wrong
 from kernelwright.tests.sandbox.plan.conftest import CUDA, TRITON, Bench
 
+SM_90 = architecture("sm_90")
 FACTS = KernelFacts(
     name="spmm_row",
     symbol="spmm_row",
@@ -23,7 +24,6 @@ FACTS = KernelFacts(
     spill_loads=0,
     parameters=(4, 4, 8, 8, 8, 8, 8, 8, 8, 4),
 )
-SM_90 = architecture("sm_90")
 
 
 def checked(spmm: Bench, facts: KernelFacts, source: str = CUDA) -> PlanFault | None:
@@ -107,13 +107,13 @@ def test_the_number_of_threads_that_is_named_fits_and_the_next_does_not() -> Non
     draw = random.Random(4)
     for _ in range(500):
         registers, threads = draw.randint(33, 255), draw.randint(1, 1024)
-        if (reason := registers_wrong(registers, threads)) is None:
+        if (reason := registers_wrong(registers, threads, SM_90)) is None:
             assert registers * threads <= REGISTERS_PER_SM
             continue
         most = int(reason.partition("use at most ")[2].split()[0])
         assert most < threads
-        assert registers_wrong(registers, most) is None
-        assert registers_wrong(registers, most + 1) is not None
+        assert registers_wrong(registers, most, SM_90) is None
+        assert registers_wrong(registers, most + 1, SM_90) is not None
 
 
 def test_a_triton_kernel_is_named_by_its_function(spmm: Bench) -> None:

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.arithmetic import arithmetic_of
-from kernelwright.kernelbench.targets import architecture, device_of
+from kernelwright.kernelbench.products import device_of
+from kernelwright.kernelbench.targets import architecture
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.builders.workshop import Workshop

@@ -9,7 +9,8 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.arithmetic import arithmetic_of
-from kernelwright.kernelbench.targets import architecture, device_of
+from kernelwright.kernelbench.products import device_of
+from kernelwright.kernelbench.targets import architecture
 from kernelwright.traces.records import Level, Measurement, Timing
 from kernelwright.verifier.profile import ncu_csv, nsight
 from kernelwright.verifier.profile.counters import Ceilings, with_counters, without_counters

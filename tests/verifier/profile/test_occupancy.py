@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -60,10 +61,11 @@ chips = st.sampled_from(sorted(ARCHITECTURES))
 @given(demands, chips)
 def test_what_is_resident_fits(demand: Demand, name: str) -> None:
     chip = architecture(name)
+    demand = replace(demand, warp=chip.warp)
     found = occupancy(demand, chip)
     assert found.warps <= chip.max_warps
     assert found.blocks <= chip.max_blocks
-    assert found.warps * demand.registers * 32 <= 65536
+    assert found.warps * demand.registers * chip.warp <= chip.registers.total
     assert found.blocks * (demand.shared_bytes + chip.shared_reserved) <= chip.shared_per_sm
     assert 0 <= found.share <= 1
 
@@ -71,12 +73,18 @@ def test_what_is_resident_fits(demand: Demand, name: str) -> None:
 @given(demands, chips)
 def test_who_takes_less_is_not_worse_off(demand: Demand, name: str) -> None:
     chip = architecture(name)
-    fewer = Demand(demand.threads, max(1, demand.registers - 9), demand.shared_bytes // 2)
+    demand = replace(demand, warp=chip.warp)
+    fewer = replace(
+        demand,
+        registers=max(1, demand.registers - 9),
+        shared_bytes=demand.shared_bytes // 2,
+    )
     assert occupancy(fewer, chip).blocks >= occupancy(demand, chip).blocks
 
 
 @given(demands, chips)
 def test_the_next_step_keeps_its_promise(demand: Demand, name: str) -> None:
+    demand = replace(demand, warp=architecture(name).warp)
     found = occupancy(demand, architecture(name))
     promised = re.search(r"would give (\d+) blocks", found.next_step)
     if promised is None:
@@ -87,6 +95,7 @@ def test_the_next_step_keeps_its_promise(demand: Demand, name: str) -> None:
         demand.threads,
         int(registers[1]) if registers else demand.registers,
         int(shared[1]) if shared else demand.shared_bytes,
+        demand.warp,
     )
     assert after != demand
     assert occupancy(after, architecture(name)).blocks >= int(promised[1]) > found.blocks

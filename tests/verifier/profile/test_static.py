@@ -12,7 +12,8 @@ import pytest
 from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.arithmetic import Arithmetic, arithmetic_of
-from kernelwright.kernelbench.targets import ARCHITECTURES, architecture, device_of
+from kernelwright.kernelbench.products import device_of
+from kernelwright.kernelbench.targets import ARCHITECTURES, architecture
 from kernelwright.sandbox.builders import disassembler, toolchain
 from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
@@ -30,7 +31,8 @@ from kernelwright.sandbox.run.memory_access import Accesses, LaunchCount
 from kernelwright.tests.verifier.profile.bench import STRICT, Bench, N
 from kernelwright.traces.records import Level, Profile
 from kernelwright.verifier.profile.executed import Counts
-from kernelwright.verifier.profile.model import LAUNCH_US, DeviceRates
+from kernelwright.verifier.profile.model import LAUNCH_US
+from kernelwright.verifier.profile.rates import DeviceRates
 from kernelwright.verifier.profile.static import static_profile
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.arithmetic import arithmetic_of
-from kernelwright.kernelbench.targets import device_of
+from kernelwright.kernelbench.products import device_of
 from kernelwright.tests.verifier.profile.bench import Bench
 from kernelwright.traces.records import Level, Profile
-from kernelwright.verifier.profile.model import TENSOR_SHARE, WARP_TENSOR_SHARE
+from kernelwright.verifier.profile.rates import TENSOR_SHARE, WARP_TENSOR_SHARE
 from kernelwright.verifier.profile.sass import Instruction
 from kernelwright.verifier.profile.tensor_cores import (
     ELEMENTS,
