@@ -19,8 +19,8 @@ FormOption = Annotated[
     str | None,
     common.option(
         "--format",
-        "package (a torch operator; cpp, triton), source, modelnew (a KernelBench file), header, "
-        "aot (a shared object with a C ABI), kernels-hub (a repository of Hugging Face's "
+        "package (a torch operator; cpp, cuda, triton), source, modelnew (a KernelBench file), "
+        "header, aot (a shared object with a C ABI), kernels-hub (a repository of Hugging Face's "
         "kernels) or flashinfer (a data set of flashinfer-bench) "
         "[default: package for cpp, else source].",
     ),

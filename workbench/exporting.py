@@ -33,7 +33,7 @@ def export(
     """Writes a campaign's champion, or one of its candidates, to a new folder; gives the files.
 
     Args:
-        form: `package` (a torch operator; C++ and Triton), `source`, `modelnew` (a KernelBench
+        form: `package` (a torch operator; C++, CUDA, Triton), `source`, `modelnew` (a KernelBench
             file), `header`, `aot` (a shared object), `kernels-hub` (a repository of Hugging Face's
             kernels), `flashinfer` (a data set of flashinfer-bench); None: what its language allows.
         unverified: Also what is not VERIFIED; every file then says so at its head.

@@ -198,17 +198,23 @@ def test_an_emulated_winner_leaves_for_other_projects_with_its_mark(
 
 
 @pytest.mark.parametrize(
-    ("form", "words"),
+    ("language", "form", "words"),
     [
-        ("onnx", "known: aot, flashinfer, header, kernels-hub, modelnew, package, source"),
-        ("sources", "did you mean source?"),
-        ("package", "--format source gives its file"),
+        ("cuda", "onnx", "known: aot, flashinfer, header, kernels-hub, modelnew, package, source"),
+        ("cuda", "sources", "did you mean source?"),
+        ("triton", "header", "--format source gives its file"),
     ],
 )
 def test_a_format_that_cannot_be_had_names_those_that_can(
-    kw_here: Command, emulated: Callable[..., str], out: Path, form: str, words: str
+    kw_here: Command,
+    emulated: Callable[..., str],
+    out: Path,
+    language: str,
+    form: str,
+    words: str,
 ) -> None:
-    done = kw_here("export", emulated(), "--format", form, "-o", str(out), "--unverified")
+    campaign = emulated(language)
+    done = kw_here("export", campaign, "--format", form, "-o", str(out), "--unverified")
     assert done.code == 2
     assert words in done.err
     assert not out.exists()

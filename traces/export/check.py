@@ -12,7 +12,7 @@ import numpy as np
 from ...errors import NotDiscriminatingError, UsageError
 from ...kernelbench.codecs import host_dtype
 from ...kernelbench.dtypes import FLOAT64, INT64, TENSORS, dtype_of
-from ...kernelbench.languages import CPP, LANGUAGES, TRITON, language_of
+from ...kernelbench.languages import CPP, CUDA, LANGUAGES, TRITON, language_of
 from ..records import Status, candidate_id
 from ..wording import mebibytes
 from .axes import AxisPlan, axis_values, extents, parse_term, plan_axes
@@ -68,12 +68,18 @@ def _unverified_error(bundle: Bundle) -> UsageError:
 
 def check_package(bundle: Bundle) -> None:
     """Raises UsageError where a bundle cannot be made into a package."""
-    if not language_of(bundle.language).is_native and bundle.language != TRITON.name:
+    if not (language_of(bundle.language).is_native or bundle.language in (CUDA.name, TRITON.name)):
         raise UsageError(
             f"candidate {bundle.candidate[:12]} is written in {bundle.language}; a package is made "
-            f"of {CPP.name} and {TRITON.name} only",
+            f"of {CPP.name}, {CUDA.name} and {TRITON.name} only",
             hint="--format source gives its file, its plan and its record; --format kernels-hub a "
             "torch operator that is built elsewhere",
+        )
+    if bundle.language == CUDA.name and bundle.host is None:
+        raise UsageError(
+            f"candidate {bundle.candidate[:12]} has no launch plan that could be written out for a "
+            "package",
+            hint="--format source gives its file, its plan and its record",
         )
     if bundle.is_prepared:
         raise UsageError(

@@ -122,10 +122,12 @@ def check_compiled(bundle: Bundle, form: str) -> None:
             "has no place for",
             hint="--format source gives its file with both functions, and its record",
         )
-    if not language_of(bundle.language).is_native and bundle.host is None:
+    is_launched = bundle.language == CUDA.name and bundle.host is not None
+    if not (language_of(bundle.language).is_native or is_launched):
+        lacking = "has no launch plan that could be written out" * (bundle.language == CUDA.name)
         raise UsageError(
-            f"candidate {short} is written in {bundle.language} and has no launch plan that could "
-            f"be written out for a {form}",
+            f"candidate {short} is written in {bundle.language} and "
+            f"{lacking or 'cannot be compiled'} for a {form}",
             hint="--format source gives its file, its plan and its record; --format modelnew a "
             "class of Python and Triton candidates",
         )

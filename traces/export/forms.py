@@ -13,7 +13,7 @@ import numpy as np
 from pydantic import JsonValue
 
 from ...kernelbench.dtypes import dtype_of
-from ...kernelbench.languages import Syntax, language_of, languages_of_suffix
+from ...kernelbench.languages import CUDA, Syntax, language_of, languages_of_suffix
 from .axes import plan_axes
 from .bundle import Bundle
 from .check import check_package
@@ -97,11 +97,15 @@ def package_files(bundle: Bundle) -> Files:
     name = f"kernel{language.suffix}"
     kernel = mark_caveat(name, write_kernel(bundle).encode(), bundle.caveat)
     shared: dict[str, object] = {"kernel_sha256": hashlib.sha256(kernel).hexdigest()}
+    shared |= {"is_built": True}
     modules = dict(_PACKAGE_MODULES)
     if not language.is_native:
-        del modules["_build.py"]
+        way = "library" if language is CUDA else choose_call(bundle, "package")
         modules["_launch.py"] = "package_launch.py.j2"
-        shared |= {"launcher": "_launch", **describe_call(bundle, choose_call(bundle, "package"))}
+        shared |= {"launcher": "_launch", "is_built": way == "library"}
+        shared |= {"architecture": bundle.verdict.target, **describe_call(bundle, way)}
+    if not shared["is_built"]:
+        del modules["_build.py"]
     files = {
         f"{module}/{each}": render(template, bundle, **shared).encode()
         for each, template in modules.items()

@@ -63,6 +63,7 @@ def render(template: str, bundle: Bundle, **more: object) -> str:
     plan = plan_axes(bundle)
     operator = operator_name(bundle)
     known: dict[str, object] = {"launcher": "_build", "is_hub": False}
+    language = language_of(bundle.language)
     return (
         _environment()
         .get_template(template)
@@ -80,7 +81,8 @@ def render(template: str, bundle: Bundle, **more: object) -> str:
             output_names=tuple(t.name for t in bundle.outputs),
             signature=signature(bundle),
             replaced=find_replaced(bundle),
-            is_for_gpu=language_of(bundle.language).is_for_gpu,
+            is_for_gpu=language.is_for_gpu,
+            suffix=language.suffix,
             **(known | more),
         )
     )
