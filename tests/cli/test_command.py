@@ -23,6 +23,7 @@ COMMANDS = (
     "view",
     "report",
     "export",
+    "ab",
 )
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kernelwright.errors import ConfigError, UnknownNameError
 from kernelwright.kernelbench import registry
-from kernelwright.kernelbench.targets import ARCHITECTURES
+from kernelwright.kernelbench.targets import ARCHITECTURES, Vendor
 from kernelwright.verifier.profile.metrics import STALLS, catalogue, load_packaged
 from kernelwright.verifier.profile.tensor_cores import ELEMENTS
 
@@ -32,7 +32,10 @@ def test_the_sets_contain_each_other() -> None:
     assert len(full) == len(set(full))
 
 
-@pytest.mark.parametrize("name", sorted(ARCHITECTURES))
+NVIDIA = sorted(each.name for each in ARCHITECTURES.values() if each.vendor is Vendor.NVIDIA)
+
+
+@pytest.mark.parametrize("name", NVIDIA)
 def test_every_architecture_has_its_names(name: str) -> None:
     full = load_packaged().names(name)
     assert not any("gmma" in metric for metric in full) or name == "sm_90"
