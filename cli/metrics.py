@@ -40,9 +40,15 @@ def show(
     as_json: common.JsonOption = False,
 ) -> None:
     """Print what is collected on a target; a star marks what a Judge is fed."""
-    from ..kernelbench.targets import target_of
+    from ..kernelbench.targets import Vendor, target_of
     from ..verifier.profile.metrics import STALLS, catalogue
 
+    chip = target_of(target).gpu
+    if chip is not None and chip.vendor is not Vendor.NVIDIA:
+        raise UsageError(
+            f"no hardware counters are read on {target}: Nsight Compute knows NVIDIA's devices",
+            hint="name one of NVIDIA's, such as sm_90; what the code says is in each profile",
+        )
     config = common.load(ctx, home=home).config
     found = catalogue(config.home)
     collected = () if target_of(target).is_cpu else found.names(target, which)

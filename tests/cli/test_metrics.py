@@ -128,3 +128,9 @@ def test_what_is_collected_is_listed(kw_here: Command) -> None:
     out = kw_here("metrics", "show", "--target", "sm_120", "--set", "cudaforge").out
     assert "  dram__bytes_op_read.sum\n" in out
     assert "* launch__registers_per_thread\n" in out
+
+
+def test_amds_devices_have_no_counters_of_nsight(kw_here: Command) -> None:
+    done = kw_here("metrics", "show", "--target", "gfx942")
+    assert (done.code, done.out) == (2, "")
+    assert "no hardware counters are read on gfx942" in done.err
