@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 from ..kernelbench.problem import Problem
 from ..kernelbench.recipe import Facts, Knobs, KnobValue
 from ..traces.place import NOWHERE, Place
+from ..traces.preparation import Preparation
 from ..traces.records import Advice, KnobShare, Speedup, Verdict
 
 
@@ -216,6 +217,8 @@ class Situation:
     assignment: Assignment = field(default_factory=Assignment)
     history: Lineage = field(default_factory=Lineage)
     """Of the assignment's base."""
+    prepared: Preparation | None = None
+    """What was known of the work before the first candidate; None: nothing."""
     judged: tuple[str, ...] = ()
     """The hardware counters that a Judge is fed here; () where none are read."""
     tried: tuple[TriedPoint, ...] = ()

@@ -33,6 +33,7 @@ from kernelwright.kernelbench.features import features
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.traces.events import EvaluationFinished, Event, ModelReplied
+from kernelwright.traces.preparation import Preparation
 from kernelwright.traces.records import (
     Capability,
     Depth,
@@ -40,7 +41,6 @@ from kernelwright.traces.records import (
     Isolation,
     Measurement,
     Metric,
-    Preparation,
     Profile,
     Speedup,
     Status,

@@ -96,6 +96,8 @@ def preparation_document(history: History) -> dict[str, Any] | None:
         "seconds": {name: round(seconds, 3) for name, seconds in last.seconds.items()},
         "baselines": list(last.baselines),
         "missing": dict(last.missing),
+        "baseline_us": dict(history.prepared[0].baseline_us),
+        "bounds": first.model_dump() if (first := history.prepared[0].bounds) else None,
     }
 
 

@@ -30,7 +30,8 @@ from ..traces.events import (
     ModelReplied,
     ModelRequested,
 )
-from ..traces.records import Level, Preparation, Status, Verdict
+from ..traces.preparation import Preparation
+from ..traces.records import Level, Status, Verdict
 from ..traces.spending import Spending
 from ..verifier.clock.turns import WAITED
 from . import verdicts
@@ -164,6 +165,8 @@ class ProgressLines:
         match event.payload:
             case CampaignPrepared() as prepared:
                 self._say(preparation(prepared), "dim")
+                if expected := expectation(prepared):
+                    self._say(expected, "dim")
             case ModelReplied(overran=True, tokens=tokens):
                 taken = wording.tokens(tokens)
                 self._say(f"a call took {taken} tokens, more than was reserved", "yellow")
@@ -277,6 +280,18 @@ def preparation(prepared: Preparation) -> str:
     line += f" ({parts})" if parts else ""
     missing = "; ".join(f"{name}: {why}" for name, why in prepared.missing.items())
     return f"{line}; left out: {missing}" if missing else line
+
+
+def expectation(prepared: Preparation) -> str:
+    """What baselines take and no kernel beats, in a line; empty where nothing is known."""
+    told = [f"{name} {wording.micros(us)}" for name, us in prepared.baseline_us.items()]
+    bounds = prepared.bounds
+    if bounds is not None:
+        how = f"modelled by {bounds.source}" if bounds.is_modelled else bounds.source
+        told.append(f"floor {wording.micros(bounds.floor_us)} ({bounds.roof}; {how})")
+        if bounds.gather_us > bounds.floor_us:
+            told.append(f"gathers {wording.micros(bounds.gather_us)} ({bounds.gathers})")
+    return f"before the first candidate: {', '.join(told)}" if told else ""
 
 
 def _trouble(failed: ModelFailed) -> str:

@@ -14,7 +14,7 @@ from ..traces.records import CHAMPION, Depth, Verdict
 from ..traces.spending import Booked
 from ..traces.wording import micros, price, speedup, tokens
 from . import verdicts
-from .progress import preparation
+from .progress import expectation, preparation
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,6 +63,8 @@ def winner_lines(
         yield f"  {booked_words(history.booked)}"
     if history.preparation_s:
         yield f"  {preparation(history.prepared[-1])}"
+    if history.prepared and (expected := expectation(history.prepared[0])):
+        yield f"  {expected}"
 
 
 def booked_words(booked: Booked) -> str:

@@ -21,6 +21,7 @@ from kernelwright.tests.cli import stored
 from kernelwright.traces.audits import audit_sentence, last_audit_sentence
 from kernelwright.traces.events import AuditOutcome, CampaignAudited
 from kernelwright.traces.history import derive
+from kernelwright.traces.preparation import Preparation
 from kernelwright.traces.records import (
     CAPABILITIES,
     Capability,
@@ -28,7 +29,6 @@ from kernelwright.traces.records import (
     Depth,
     Enforcement,
     Isolation,
-    Preparation,
     Speedup,
     Status,
     Verdict,

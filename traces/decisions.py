@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from .place import NOWHERE, StoredPlace
+from .preparation import Preparation
 from .records import Record
 
 OptionalId = Annotated[str | None, BeforeValidator(lambda value: value or None)]
@@ -362,6 +363,8 @@ class Recalled:
     """How the tuning of each leader's knobs ended."""
     postponed: AbstractSet[str] = frozenset()
     """Who was left to the race."""
+    prepared: Preparation | None = None
+    """What was known of the work before the first candidate."""
 
 
 _Known = (

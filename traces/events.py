@@ -16,11 +16,11 @@ from pydantic import Field, JsonValue, TypeAdapter, model_validator
 from .decisions import StoredDecision, earlier_form
 from .options import Options
 from .place import NOWHERE, StoredPlace
+from .preparation import Preparation
 from .records import (
     Advice,
     Counting,
     KnobShare,
-    Preparation,
     Profile,
     Record,
     Speedup,

@@ -303,22 +303,6 @@ class Isolation(Record):
         )
 
 
-class Preparation(Record):
-    """What had to be ready before the first candidate could be judged."""
-
-    seconds: dict[str, float] = Field(default_factory=dict)
-    """By part: `referee` (its start and the trial of the sandbox), then `baselines` or `inputs`."""
-    baselines: tuple[str, ...] = ()
-    """Those that candidates are held against."""
-    missing: dict[str, str] = Field(default_factory=dict)
-    """Those that are left out, and why."""
-
-    @property
-    def total_s(self) -> float:
-        """All parts together."""
-        return sum(self.seconds.values())
-
-
 class Verdict(Record):
     """What the referee found of one candidate."""
 

@@ -9,7 +9,8 @@ from typing import Literal, Protocol
 from ..config import DEFAULT_PREPARATION_S, DEFAULT_TIMING_LOCK
 from ..kernelbench.problem import Workload
 from ..kernelbench.targets import CPU
-from ..traces.records import Counting, Depth, Isolation, Preparation, Profile, Record, Verdict
+from ..traces.preparation import Preparation
+from ..traces.records import Counting, Depth, Isolation, Profile, Record, Verdict
 
 
 class Task(Record):

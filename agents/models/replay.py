@@ -29,6 +29,7 @@ from ...errors import ProviderError, StorageError
 from ...traces.decisions import KnobsTuned, Postponed, Recalled
 from ...traces.events import (
     CampaignFinished,
+    CampaignPrepared,
     CampaignStarted,
     CandidateProposed,
     Decided,
@@ -128,6 +129,7 @@ def load(records: RecordedAnswers, campaign: str) -> Recording:
     verdicts: dict[tuple[str, Depth], Verdict] = {}
     tuned: dict[str, KnobsTuned] = {}
     postponed: set[str] = set()
+    prepared: CampaignPrepared | None = None
     for event in events:
         payload = event.payload
         if isinstance(payload, ModelReplied | ModelFailed) and payload.call not in asked:
@@ -145,6 +147,8 @@ def load(records: RecordedAnswers, campaign: str) -> Recording:
                 # Of a campaign that was itself a replay, what its decisions rested on.
                 verdict = payload.decided_on or payload.verdict
                 verdicts[verdict.candidate, verdict.protocol] = verdict
+            case CampaignPrepared() if prepared is None:
+                prepared = payload
             case Decided(decision=KnobsTuned() as ended):
                 tuned[ended.leader] = ended
             case Decided(decision=Postponed() as left):
@@ -155,7 +159,7 @@ def load(records: RecordedAnswers, campaign: str) -> Recording:
     coder = started.model
     if coder.startswith(PREFIX):
         coder = load(records, coder.removeprefix(PREFIX)).coder
-    recalled = Recalled(tuned, frozenset(postponed))
+    recalled = Recalled(tuned, frozenset(postponed), prepared)
     return Recording(
         campaign, started, coder, stopped_by, answers, verdicts, candidates, records, recalled
     )

@@ -153,7 +153,7 @@ def with_lines(text: str, source: str) -> str:
 
 
 def _tells(name: str, value: float, known: Mapping[str, float], member: Member) -> bool:
-    is_defined = name in meanings() or _COUNTER in name or name.startswith(_STALL)
+    is_defined = _family(name) in meanings() or _COUNTER in name or name.startswith(_STALL)
     if not is_defined or (value == 0.0 and name not in _TOLD_AT_ZERO):
         return False
     if name in _OF_LOOPS and is_by_hand(member.source):
@@ -175,10 +175,16 @@ def _tells(name: str, value: float, known: Mapping[str, float], member: Member) 
     return True
 
 
+def _family(name: str) -> str:
+    """What a figure is defined under: those of single tensors, `traffic:B`, together."""
+    family = name.partition(":")[0] + ":"
+    return family if family in meanings() else name
+
+
 def _word_metric(metric: Metric) -> str:
     told = metric.unit or ("µs" if metric.name.endswith("_us") else "")
     unit = f" {told}" if told else ""
-    meaning = meanings().get(metric.name, "")
+    meaning = meanings().get(_family(metric.name), "")
     if metric.name.startswith(_STALL):
         meaning = load_packaged().meanings.get(metric.name.removeprefix(_STALL), "")
     tail = f": {meaning}" if meaning else ""

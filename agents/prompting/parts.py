@@ -12,7 +12,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.languages import language_of
 from ...kernelbench.packs import tell_parts
 from ...kernelbench.precision import INTEGERS, STRICT_FP32, SUM_FACTOR, Precision
@@ -29,6 +28,7 @@ from . import guides, techniques
 from .figures import busy_machine, profile, with_lines
 from .render import render
 from .target_card import Card
+from .workload import workload
 
 SOURCE_CHARACTERS = 48_000
 """Of a base; a longer one is shown in part, and then may not be edited by search and replace."""
@@ -103,7 +103,7 @@ def task(situation: Situation, briefing: Briefing) -> dict[str, str]:
         "signature": guides.signature_text(problem, situation.language),
         "axes": _axes(problem, situation.facts),
         "tensors": _tensors(problem),
-        "workload": _workload(problem, situation.facts, briefing.workload),
+        "workload": workload(situation, briefing.workload),
         "precision": _precision(problem),
         "timing": _timing(situation, briefing.card),
         "card": briefing.card.text,
@@ -215,24 +215,6 @@ def _tensor(tensor: Tensor, is_output: bool) -> str:
     side = "output, written" if is_output else "input, read-only"
     meaning = f": {tensor.meaning}" if tensor.meaning else ""
     return f"- {tensor.name}: {tensor.dtype} [{', '.join(tensor.shape)}], {side}{meaning}"
-
-
-def _workload(problem: Problem, facts: Mapping[str, float], name: str) -> str:
-    values = ", ".join(f"{axis} = {facts[axis]:.0f}" for axis in problem.axes if axis in facts)
-    lines = [f"{name}: {values}" if name else values]
-    rows = [f"{f} = {facts[f]:.4g}" for f in SPARSE_FEATURES if f in facts]
-    if rows:
-        lines.append(
-            f"Rows of the pattern: {', '.join(rows)} (entries per row, cv = deviation / mean)."
-        )
-    if all(axis in facts for axis in problem.axes):
-        axes = {axis: int(facts[axis]) for axis in problem.axes}
-        flops, moved = problem.flops(axes), problem.bytes_moved(axes)
-        lines.append(
-            f"Work of one call: {flops:.4g} flops; at least {moved:.4g} bytes (each input read "
-            f"once, each output written once); {flops / moved:.3g} flops per byte."
-        )
-    return "\n".join(lines)
 
 
 def _precision(problem: Problem) -> str:

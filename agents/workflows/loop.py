@@ -10,6 +10,7 @@ from pathlib import Path
 from ...kernelbench.problem import Problem
 from ...kernelbench.recipe import Facts
 from ...traces.options import Options
+from ...traces.preparation import Preparation
 from ..aids import Aids
 from ..books.budget import Budget
 from ..books.candidate import KnownCandidate
@@ -68,12 +69,22 @@ class Loop:
             seen=progress.seen,
             assignment=given,
             history=self._history(given),
+            prepared=self._prepared,
             judged=counting.judged if (counting := progress.started.counting) else (),
             tried=self._list_tried(),
             waiting=self._list_waiting(),
             past=tuple((point.family, point.knobs) for point in self.past.first),
             seen_before=self.past.seen,
         )
+
+    @property
+    def _prepared(self) -> Preparation | None:
+        """What the first process of the campaign knew, or of the recorded one: questions keep
+        their words."""
+        recalled = self.ledger.recalled
+        if recalled is not None and recalled.prepared is not None:
+            return recalled.prepared
+        return next(iter(self.progress.prepared), None)
 
     def _list_tried(self) -> tuple[TriedPoint, ...]:
         """Nobody reads it where models write."""

@@ -29,6 +29,7 @@ from kernelwright.kernelbench.problem import (
 )
 from kernelwright.kernelbench.recipe import Constraint, Facts, Knob, Knobs, Recipe
 from kernelwright.running import Players
+from kernelwright.traces.preparation import Preparation
 from kernelwright.traces.records import (
     Capability,
     Check,
@@ -38,7 +39,6 @@ from kernelwright.traces.records import (
     Isolation,
     Measurement,
     Metric,
-    Preparation,
     Profile,
     Speedup,
     Status,

@@ -30,6 +30,7 @@ FLOORS = {
     "traces.records": 2,
     "traces.options": 2,
     "traces.decisions": 2,
+    "traces.preparation": 2,
     "traces.events": 3,
     "traces": 4,
     "kernelbench": 5,

@@ -20,12 +20,12 @@ from kernelwright.tests.verifier.stand_in_ncu import StandInNcu
 from kernelwright.tests.verifier.stands import PROBLEM, machine, on_device, task
 from kernelwright.traces.events import AdviceGiven, Event
 from kernelwright.traces.history import derive
+from kernelwright.traces.preparation import Preparation
 from kernelwright.traces.records import (
     Advice,
     Counting,
     Isolation,
     Measurement,
-    Preparation,
     Verdict,
 )
 from kernelwright.traces.store import Store

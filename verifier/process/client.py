@@ -23,7 +23,8 @@ from ... import errors
 from ...errors import KernelwrightError, SandboxError
 from ...kernelbench.languages import tier_of
 from ...sandbox.isolation.ending import end_tree
-from ...traces.records import Counting, Isolation, Preparation, Status, Verdict, candidate_id
+from ...traces.preparation import Preparation
+from ...traces.records import Counting, Isolation, Status, Verdict, candidate_id
 from ..request import Counted, Order, Outlook, Task
 from .held_press import HeldPress
 from .wire import COUNT, PREPARE, Closed, receive, send

@@ -11,7 +11,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Self
 
-from ...traces.records import Isolation, Preparation, Verdict
+from ...traces.preparation import Preparation
+from ...traces.records import Isolation, Verdict
 from ..evaluation import evaluate
 from ..request import Order, Task
 from ..stands.leased import Machine

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ...kernelbench.targets import WARP
 from ...sandbox.run.memory_access import Accesses, LaunchCount
@@ -44,6 +44,8 @@ class Counts:
     """Whether that is the workload whose time is modelled; else only ratios are taken from it."""
     lack: str = ""
     """Why it is another one."""
+    buffer_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Of the problem's tensors on that workload."""
 
     def find_count(self, index: int, kernel: int) -> LaunchCount | None:
         """What is known of the launch with this number, which is of this kernel."""

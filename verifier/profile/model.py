@@ -46,7 +46,7 @@ LAUNCH_US = 2.5
 BANDWIDTH_SHARE = 0.92
 """Of the data sheet's bandwidth, what a large copy reaches."""
 SECTOR = 32
-_SM_BYTES, _L2_BYTES, _SHARED_BYTES = 64.0, 32.0, 128.0
+_SM_BYTES, L2_BYTES, _SHARED_BYTES = 64.0, 32.0, 128.0
 """Bytes that an SM takes in a cycle from memory, from L2, from shared memory or L1."""
 FIXED_CYCLES = 1000.0
 """To start a block, read its parameters and finish its last store."""
@@ -227,7 +227,7 @@ def _cycles(
     rates = machine.rates
     cycles: dict[str, float] = defaultdict(float)
     if work is not None:
-        cycles["l2"] = work.from_l2 * SECTOR / _L2_BYTES / shape.all_warps
+        cycles["l2"] = work.from_l2 * SECTOR / L2_BYTES / shape.all_warps
         cycles["load/store"] = work.wavefronts / shape.all_warps
     for instruction, loop in code.counted:
         times = _executions(shape, instruction, loop, trip_count)
@@ -260,7 +260,7 @@ def _access_cycles(
         return {}
     is_load = kind in (OpClass.LOAD, OpClass.ASYNC)
     touched = max(float(SECTOR), whole * (access.loads if is_load else access.stores))
-    return {"l2": touched / _L2_BYTES, "load/store": max(1.0, touched / _SHARED_BYTES)}
+    return {"l2": touched / L2_BYTES, "load/store": max(1.0, touched / _SHARED_BYTES)}
 
 
 def _load_cycles(shape: LaunchShape, moved: float) -> Callable[[int], float]:

@@ -24,7 +24,7 @@ from ...sandbox.builders.model import DeviceBuilt, KernelFacts
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
 from ...traces.records import MODELLED_US, Level, Metric, Profile
-from . import amd_listing, emulated, model, remarks, tensor_use
+from . import amd_listing, emulated, model, remarks, tensor_use, traffic
 from .classes import OpClass
 from .executed import Counts, work_of
 from .mix import Mix, mix_of
@@ -113,7 +113,8 @@ def static_profile(
         said = [*(remarks.launch(one, sms) for one in seen), *about, *said]
         if counts is not None and counted is not None:
             where = f"{main.facts.name} on {counts.shape}"
-            metrics += emulated.metrics_of(counted, where)
+            metrics += [*emulated.metrics_of(counted, where), *traffic.metrics_of(counts)]
+            said += traffic.remarks_of(counts)
             said += emulated.remarks_of(counted, where, turn_us=main.turn_us)
     return Profile(metrics=tuple(metrics), remarks=tuple(said[:REMARKS]))
 

@@ -18,10 +18,12 @@ import numpy as np
 
 from ...kernelbench.features import features
 from ...kernelbench.languages import CPP, language_of
+from ...kernelbench.locality import locality
 from ...kernelbench.machine import processor
 from ...sandbox.builders import cpp
 from ...sandbox.run.program import Program
-from ...traces.records import Measurement, Preparation, Profile, Status
+from ...traces.preparation import Preparation
+from ...traces.records import Measurement, Profile, Status
 from ..baselines.process import BaselineProcess
 from ..checks import fenced_memory, stress
 from ..checks.checking import run_trials
@@ -71,6 +73,7 @@ class CpuStand(TimingStand):
         """See Stand."""
         return {
             **features(self.session.stage.target),
+            **locality(self.session.stage.target),
             "cpus": float(len(self.session.workshop.cpus)),
             "vector_bytes": float(processor().vector_bytes),
             "memory_gbs": self.peaks.bandwidth_gbs,

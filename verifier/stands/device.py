@@ -16,7 +16,8 @@ from ...kernelbench.problem import Structure
 from ...sandbox.plan import suspicions
 from ...sandbox.run.arena import EXTRA_BYTES, room
 from ...sandbox.run.device.program import device_program
-from ...traces.records import Counting, Preparation, Profile
+from ...traces.preparation import Preparation
+from ...traces.records import Counting, Profile
 from ..checks.checking import run_trials
 from ..clock.timed_sides import CandidateSide
 from ..profile import nsight

@@ -15,13 +15,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...kernelbench.products import device_of
 from ...sandbox.builders.model import EmulatedVariant
 from ...sandbox.plan import suspicions
 from ...sandbox.run.arena import room
-from ...traces.records import Check, Depth, Preparation, Profile, Status
+from ...traces.preparation import Preparation
+from ...traces.records import Check, Depth, Profile, Status
 from ..checks import fenced_memory
 from ..checks.checking import run_trials, try_all
 from ..clock.answers import AnsweredShare
+from ..clock.bounds import modelled_bounds
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..truth.trials import FEW_BUILT, NO_BULK, on_long_rows, patient_plan, plan, small_trials
@@ -62,7 +65,11 @@ class EmulatedStand(Stand):
     def wait_prepared(self) -> Preparation:
         """See Stand: there are no baselines to hold it against."""
         self.session.ensure_admitted()
-        return Preparation()
+        ground = self.tools.ground
+        sheet = device_of(ground.architecture.name)
+        return Preparation(
+            bounds=modelled_bounds(ground.problem, ground.subject.axes, ground.architecture, sheet)
+        )
 
     def mount(self, draft: Draft, rng: np.random.Generator) -> MountedInEmulation:
         """See Stand."""

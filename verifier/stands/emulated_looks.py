@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...kernelbench.arithmetic import arithmetic_of
-from ...kernelbench.problem import Family, Structure
+from ...kernelbench.problem import Family, Problem, Structure
 from ...kernelbench.products import Product, device_of
 from ...sandbox.builders.model import EmulatedVariant
 from ...sandbox.isolation.model import Limits
 from ...sandbox.run import memory_access
-from ...sandbox.run.once import CallInputs
+from ...sandbox.run.once import CallInputs, byte_size
 from ...sandbox.run.process import RunFault
 from ...traces.records import Check, Profile, Status
 from ..failure import Failed
@@ -110,7 +110,8 @@ def profile_emulated(
     """What is known of it, with a time that is modelled from what its accesses were."""
     stage = draft.session.stage
     if stage.target is made.ground.subject:
-        counts = Counts(stage.target_name, report.launches, is_subject=True)
+        held = _buffer_bytes(draft.session.problem, stage.target)
+        counts = Counts(stage.target_name, report.launches, is_subject=True, buffer_bytes=held)
     else:
         counts = _count_launches(draft, made, rng, report)
     return static_of(draft, made.ground, made, counts)
@@ -129,11 +130,23 @@ def _count_launches(
         try:
             with draft.span("profile"):
                 report = _run_watched(draft, made, subject, rng, budget=COUNTED)
-            return Counts(name, report.launches, is_subject=True)
+            held = _buffer_bytes(session.problem, subject)
+            return Counts(name, report.launches, is_subject=True, buffer_bytes=held)
         except (RunFault, Failed) as failed:
             # No failure: of blocks that wait for others, or that others wait for, some do not run.
             lack = f"no emulation of {name}: {failed.reason}"
-    return Counts(session.stage.target_name, small.launches, is_subject=False, lack=lack)
+    stage = session.stage
+    return Counts(
+        stage.target_name,
+        small.launches,
+        is_subject=False,
+        lack=lack,
+        buffer_bytes=_buffer_bytes(session.problem, stage.target),
+    )
+
+
+def _buffer_bytes(problem: Problem, structure: Structure) -> dict[str, int]:
+    return {t.name: byte_size(t.extent(structure.axes), t.dtype) for t in problem.tensors}
 
 
 def _run_watched(

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from ...kernelbench.dtypes import dtype_of
 from ...kernelbench.features import features
+from ...kernelbench.locality import locality
 from ...kernelbench.problem import Problem, Structure
 from ...kernelbench.targets import Architecture
 from ...sandbox.builders.model import DeviceBuilt, EmulatedVariant
@@ -51,6 +52,7 @@ class GpuGround:
         limits = self.architecture
         return {
             **features(self.subject),
+            **locality(self.subject),
             "capability": float(limits.capability),
             "shared_per_block": float(limits.shared_per_block),
         }

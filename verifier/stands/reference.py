@@ -18,8 +18,9 @@ import numpy as np
 
 from ...errors import PrerequisiteError, SandboxError
 from ...kernelbench.problem import Family
-from ...traces.records import Preparation
+from ...traces.preparation import Preparation
 from ..baselines.process import BaselinePlace, BaselineProcess, NotReady
+from ..clock.bounds import bounds_of
 from ..clock.calm import Calm
 from ..clock.pace import Pace
 from ..clock.roofline import Peaks
@@ -122,8 +123,14 @@ class Baselines:
 
     def wait_prepared(self) -> Preparation:
         """Which candidates are held against, and which are missing."""
-        held = self.reference
-        return Preparation(baselines=tuple(held.latency_us), missing=held.missing)
+        held, session = self.reference, self._session
+        axes = session.stage.target.axes
+        return Preparation(
+            baselines=tuple(held.latency_us),
+            missing=held.missing,
+            baseline_us=held.latency_us,
+            bounds=bounds_of(session.problem, axes, held.peaks) if held.peaks else None,
+        )
 
     def timeout_s(self) -> float:
         """Deadline of one call, as far as it is known by now."""

@@ -16,7 +16,8 @@ import numpy as np
 
 from ...kernelbench.languages import Language
 from ...kernelbench.tried import Tried
-from ...traces.records import Counting, Measurement, Preparation, Profile
+from ...traces.preparation import Preparation
+from ...traces.records import Counting, Measurement, Profile
 from ..clock.timed_sides import CandidateSide
 from ..failure import Failed
 from ..request import Order

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kernelwright.agents.models.replay import Recording
-from kernelwright.traces.records import Depth, Isolation, Preparation, Verdict, candidate_id
+from kernelwright.traces.preparation import Preparation
+from kernelwright.traces.records import Depth, Isolation, Verdict, candidate_id
 from kernelwright.verifier.request import Counted, Order
 
 
