@@ -8,6 +8,7 @@ what fails, then what idles, then what waits, then what is merely slow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ...kernelbench.recipe import Recipe
@@ -23,6 +24,12 @@ IMBALANCED = 1.25
 """Fullest equal-row chunk over the mean from which the slowest thread is what is timed."""
 IDLE = 0.7
 """Share of its CPU time below which a kernel leaves cores idle."""
+HOT = 0.5
+"""Of the latency, what the hot loop must come to by the model for it to be what binds."""
+CHAINED = 1.3
+"""Cycles of a pass with its dependences over those of its ports (verifier/profile/hot_loop.py)."""
+SPILLED = 0.25
+"""Of the accesses of the hot loop, those to the stack."""
 WAITING = 0.35
 """Share of the roofline below which a vectorised, busy kernel is waiting for memory."""
 
@@ -130,6 +137,51 @@ def _not_vectorised(evidence: Evidence) -> RuleFinding | None:
     )
 
 
+def _find_chain(evidence: Evidence) -> RuleFinding | None:
+    """The hot loop waits for its own answers, where it is what takes the time."""
+    figures = evidence.figures
+    ports, chain = figures.get("hot_port_cycles", 0.0), figures.get("hot_chain_cycles", 0.0)
+    if not _is_hot(evidence) or not ports or chain < CHAINED * ports:
+        return None
+    return RuleFinding(
+        "latency of its own sums",
+        "Keep several independent sums in the hot loop and add them up behind it.",
+        evidence.cite("hot_chain_cycles", "hot_port_cycles", "hot_loop_us", "latency_us"),
+        evidence.list_larger("unroll", "vectors", "width", "rows", "columns"),
+    )
+
+
+def _spilling(evidence: Evidence) -> RuleFinding | None:
+    """Of what the hot loop works with, much does not fit into registers."""
+    accesses = evidence.figures.get("hot_loads", 0.0) + evidence.figures.get("hot_stores", 0.0)
+    spilled = evidence.figures.get("hot_spills", 0.0)
+    if not _is_hot(evidence) or not spilled or spilled < SPILLED * accesses:
+        return None
+    return RuleFinding(
+        "registers spilled in the hot loop",
+        "Keep fewer vectors at once: a smaller tile, or less unrolling.",
+        evidence.cite("hot_spills", "hot_loads", "hot_stores", "hot_loop_us", "latency_us"),
+        evidence.list_smaller("unroll", "vectors", "width", "rows", "columns"),
+    )
+
+
+def _busy_ports(evidence: Evidence) -> RuleFinding | None:
+    if not _is_hot(evidence):
+        return None
+    return RuleFinding(
+        "instructions of its hot loop",
+        "Do the same with fewer instructions: reuse what is in registers, divide less, load wider.",
+        evidence.cite("hot_port_cycles", "hot_instructions", "hot_loop_us", "latency_us"),
+        evidence.list_neighbours(),
+    )
+
+
+def _is_hot(evidence: Evidence) -> bool:
+    """Whether the time is that of the hot loop, and not of memory or of waiting."""
+    share = evidence.figures.get("hot_loop_us", 0.0) / evidence.figures.get("latency_us", math.inf)
+    return share >= HOT
+
+
 def _find_waiting_for_memory(evidence: Evidence) -> RuleFinding | None:
     if not evidence.is_below("roofline", WAITING):
         return None
@@ -158,6 +210,9 @@ RULES: tuple[Rule, ...] = (
     _imbalance,
     _find_idle_cores,
     _not_vectorised,
+    _find_chain,
+    _spilling,
+    _busy_ports,
     _find_waiting_for_memory,
     _bandwidth,
 )

@@ -162,7 +162,7 @@ def _compile(
     (place.folder / place.source(_SOURCE)).write_bytes(source.encode(errors="surrogatepass"))
     (place.folder / "trampoline.o").write_bytes(trampoline)
     outcome = run(workshop, command, compiler, place)
-    told = tuple(word.replace(place.token + "/", "") for word in command)
+    told = tuple(_word_told(word, place) for word in command)
     log = diagnostics.clean_words(outcome.stderr, (str(place.folder), place.token))
     if outcome.end is not End.EXITED or outcome.code != 0:
         return _failure(outcome, log, told, declared)
@@ -200,11 +200,16 @@ def _command(
         words[-1] = "-fmax-errors=5"
         # A file, not stderr, which `#pragma message` writes to.
         words += ["-fopt-info-vec-optimized-missed=remarks.txt", "-frandom-seed=kernelwright"]
-    words.append(f"-ffile-prefix-map={place.token}/=")
+    words += [f"-ffile-prefix-map={place.token}/=", f"-fdebug-prefix-map={place.folder}=."]
     for header in headers:
         words += ["-include", header]
     words.append(place.source(_SOURCE))
     return [*words, "trampoline.o", *LINK_FLAGS, "-o", "out.so"]
+
+
+def _word_told(word: str, place: Workplace) -> str:
+    """A word of the command without the folder that it worked in."""
+    return word.replace(str(place.folder), ".").replace(place.token + "/", "")
 
 
 def _header(declared: Mapping[str, str]) -> str:
@@ -257,6 +262,7 @@ def _compiled_trampoline(
         command = [
             str(compiler.path),
             *flags(BuildVariant.RELEASE, compiler),
+            "-g0",  # the folder's name would be in it
             "-c",
             "trampoline.cpp",
             "-o",

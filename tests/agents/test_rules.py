@@ -95,6 +95,38 @@ GOOD = {"vectorised_loops": 3.0, "vector_bytes": 64.0, "imbalance": 1.0, "cpu_ut
             {"width": [2, 4]},
         ),
         ({}, {"roofline": 0.2}, "waiting for memory", {"prefetch": [4, 8], "width": [2, 4]}),
+        (
+            {"hot_loop_us": 800.0, "hot_port_cycles": 1.0, "hot_chain_cycles": 4.0},
+            {"roofline": 0.2},
+            "latency of its own sums",
+            {"width": [2, 4]},
+        ),
+        (
+            {"hot_loop_us": 800.0, "hot_spills": 24.0, "hot_loads": 32.0, "hot_stores": 8.0},
+            {"roofline": 0.2},
+            "registers spilled in the hot loop",
+            {},
+        ),
+        (
+            {"hot_loop_us": 800.0, "hot_port_cycles": 4.0, "hot_chain_cycles": 4.1},
+            {"roofline": 0.2},
+            "instructions of its hot loop",
+            {
+                "prefetch": [4],
+                "schedule": ["dynamic"],
+                "stream": [1],
+                "threads": [1],
+                "vector": ["half"],
+                "width": [2],
+            },
+        ),
+        # What the loop would take is little of what the call takes: no port is to blame.
+        (
+            {"hot_loop_us": 200.0, "hot_port_cycles": 1.0, "hot_chain_cycles": 4.0},
+            {"roofline": 0.2},
+            "waiting for memory",
+            {"prefetch": [4, 8], "width": [2, 4]},
+        ),
     ],
 )
 def test_each_rule_names_its_bottleneck_and_its_knobs(

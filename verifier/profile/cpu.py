@@ -8,6 +8,8 @@ build, the structure from the workload and the times from the measurement.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,30 +17,82 @@ from ...kernelbench.arithmetic import BYTES_ALONE
 from ...kernelbench.problem import Structure
 from ...sandbox.builders.model import Built
 from ...traces.records import Level, Measurement, Metric, Profile
+from . import hot_loop, perf_events
 
 REMARKS = 60
 _VECTORISED = re.compile(r"^(\d+): loop vectorized using (\d+) byte vectors")
 _MISSED = re.compile(r"^(\d+): not vectorized")
 
 
+class Host(NamedTuple):
+    """The CPUs that candidates run on, together."""
+
+    gflops: float
+    """Fused multiply-adds of float32 that they were measured to do."""
+    l2_bytes: int
+    llc_bytes: int
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What was seen of a candidate beside its times."""
+
+    loops: tuple[hot_loop.Timed, ...] = ()
+    """The hottest first."""
+    lack: str = ""
+    """Why no instruction is known; empty: they are, or there are none to know."""
+    counts: perf_events.Counts | None = None
+    """None: nothing was counted."""
+
+
 def profile(
-    built: Built, structure: Structure, measured: Measurement, *, flops: float, moved: float
+    built: Built,
+    structure: Structure,
+    measured: Measurement,
+    *,
+    flops: float,
+    moved: float,
+    host: Host | None = None,
+    inside: Inside | None = None,
 ) -> Profile:
     """The metrics of one measured candidate.
 
     Args:
         flops: Floating-point operations of one call.
         moved: Compulsory bytes of one call; `achieved_gbs` counts no other traffic.
+        host: The CPUs that it ran on.
     """
+    seen = inside or Inside()
     # Without a compiler nothing is known of loops, which is not the same as none.
-    static = _static_metrics(built.remarks) if built.command else []
-    metrics = [*static, *_shape(structure, measured.threads)]
-    bare = measured.roof.startswith(BYTES_ALONE)
-    floor = (f"roofline_floor_us is of {measured.roof}",) if bare else ()
-    return Profile(
-        metrics=(*metrics, *_measured_metrics(measured, flops, moved)),
-        remarks=(*floor, *built.remarks)[:REMARKS],
-    )
+    metrics = _static_metrics(built.remarks) if built.command else []
+    metrics += _shape(structure, measured.threads)
+    if seen.loops:
+        rate = host.gflops if host else None
+        metrics += hot_loop.metrics_of(seen.loops[0], flops=flops, peak_gflops=rate)
+    metrics += _measured_metrics(measured, flops, moved)
+    metrics += perf_events.metrics_of(seen.counts) if seen.counts else []
+    remarks = [*hot_loop.remarks_of(seen.loops), *_list_lacks(seen)]
+    if host is not None:
+        metrics.append(Metric(name="working_set_mb", value=moved / 1e6, unit="MB"))
+        remarks.append(_word_caches(moved, host))
+    if measured.roof.startswith(BYTES_ALONE):
+        remarks.insert(0, f"roofline_floor_us is of {measured.roof}")
+    return Profile(metrics=tuple(metrics), remarks=(*remarks, *built.remarks)[:REMARKS])
+
+
+def _list_lacks(seen: Inside) -> list[str]:
+    found = [f"no instructions are known: {seen.lack}"] if seen.lack else []
+    if seen.counts is not None and seen.counts.lack:
+        found.append(f"no hardware counters: {seen.counts.lack}")
+    return found
+
+
+def _word_caches(moved: float, host: Host) -> str:
+    """Where the data of a call finds room."""
+    levels = (("second-level caches", host.l2_bytes), ("last-level cache", host.llc_bytes))
+    held = next((name for name, size in levels if moved <= size), "memory alone")
+    sizes = ", ".join(f"{name} {size / 1e6:.3g} MB" for name, size in levels)
+    return f"the data of a call, {moved / 1e6:.3g} MB, fits into {held} ({sizes})"
 
 
 def _static_metrics(remarks: tuple[str, ...]) -> list[Metric]:

@@ -7,6 +7,7 @@ still start they are measured, and must not be under that load.
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,11 +17,14 @@ from typing import Self
 
 import numpy as np
 
+from ...errors import PrerequisiteError
 from ...kernelbench.features import features
 from ...kernelbench.languages import CPP, language_of
 from ...kernelbench.locality import locality
 from ...kernelbench.machine import processor
 from ...sandbox.builders import cpp
+from ...sandbox.builders.model import Built
+from ...sandbox.builders.workshop import Workshop
 from ...sandbox.run.program import Program
 from ...traces.preparation import Preparation
 from ...traces.records import Measurement, Profile, Status
@@ -32,6 +36,7 @@ from ..clock.timed_sides import CandidateSide
 from ..clock.turns import WAITED, Turns
 from ..failure import Failed
 from ..profile import cpu as profiling
+from ..profile import hot_loop, perf_events
 from ..request import Order
 from ..truth.trials import Trial, plan
 from . import preparing, refused_source, sanitize
@@ -42,6 +47,10 @@ from .session import Session
 from .stand import TimingStand
 from .timed import MountedToBeTimed
 from .verdict_draft import Draft
+
+X86 = "x86_64"
+_PROFILERS = ThreadPoolExecutor(1, thread_name_prefix="hot-loops")
+"""Reads what was built while it is tried."""
 
 
 @dataclass
@@ -135,6 +144,15 @@ class CpuStand(TimingStand):
             self.session.close()
 
 
+def _list_loops(workshop: Workshop, built: Built) -> list[hot_loop.Timed]:
+    """Of code for a processor whose listings are read. Raises as hot_loop.look."""
+    if not built.command:
+        return []  # no compiler made it
+    if platform.machine() != X86:
+        raise PrerequisiteError(f"listings of {platform.machine()} are not read, of {X86} alone")
+    return hot_loop.look(workshop, built)
+
+
 class MountedOnCpu(MountedToBeTimed):
     """See Mounted."""
 
@@ -152,6 +170,8 @@ class MountedOnCpu(MountedToBeTimed):
         self._build_sanitized = sanitized
         self._turns = turns
         self._known: Profile | None = None
+        self._counts: perf_events.Counts | None = None
+        self._loops = _PROFILERS.submit(_list_loops, draft.session.workshop, self._built)
         self._trials: Future[list[Trial]]
 
     @contextmanager
@@ -224,8 +244,17 @@ class MountedOnCpu(MountedToBeTimed):
         if self.is_timed_as_tried and not self._contest.blocks:
             self.await_baselines(side)
         builds = self.draft.session.workshop.standstill
-        with self._hold_turn(side), builds.hold(), self.draft.span("time"):
+        with self._hold_turn(side), builds.hold(), self.draft.span("time"), self._count(side):
             self._contest.add(side)
+
+    @contextmanager
+    def _count(self, side: CandidateSide) -> Iterator[None]:
+        """Counts its first timed process."""
+        if self._counts is not None:
+            yield
+            return
+        with perf_events.count_process(side.pid) as self._counts:
+            yield
 
     @contextmanager
     def _hold_turn(self, side: CandidateSide | None = None) -> Iterator[None]:
@@ -244,8 +273,30 @@ class MountedOnCpu(MountedToBeTimed):
         found = super().conclude_times()
         problem, target = self.draft.session.problem, self.draft.session.stage.target
         flops, moved = problem.flops(target.axes), problem.bytes_moved(target.axes)
-        self._known = profiling.profile(self._built, target, found, flops=flops, moved=moved)
+        self._known = profiling.profile(
+            self._built,
+            target,
+            found,
+            flops=flops,
+            moved=moved,
+            host=self._find_host(),
+            inside=self._look_inside(),
+        )
         return found
+
+    def _find_host(self) -> profiling.Host | None:
+        peaks = self.baselines.reference.peaks
+        return (
+            profiling.Host(peaks.flops_gflops, peaks.l2_bytes, peaks.llc_bytes) if peaks else None
+        )
+
+    def _look_inside(self) -> profiling.Inside:
+        """Its hot loops, and what the hardware counted in its first timed process."""
+        try:
+            loops = tuple(self._loops.result())
+        except PrerequisiteError as lacking:
+            return profiling.Inside(lack=str(lacking), counts=self._counts)
+        return profiling.Inside(loops, counts=self._counts)
 
     def known_profile(self) -> Profile | None:
         """See Mounted: nothing before it was timed."""
