@@ -15,6 +15,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..verifier.profile.derive import Derived, MeasuredSample
+    from ..verifier.profile.fit import Errors, Fitted
 
 app = typer.Typer(
     help="Show and choose the metrics that a Judge is fed.",
@@ -112,6 +113,90 @@ def derive(
     _print(config, result, chosen_target, family)
     if path:
         common.put(f"written to {path}")
+
+
+@app.command("fit")
+def fit(
+    ctx: typer.Context,
+    campaign: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--campaign", help="A campaign; may be repeated [default: all].", show_default=False
+        ),
+    ] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option("--samples", help="A file of JSON lines instead of campaigns."),
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option("--target", help="Only candidates measured on this target.")
+    ] = None,
+    write: Annotated[
+        bool, typer.Option("--write", help="Model times on this target by them from now on.")
+    ] = False,
+    home: common.HomeOption = None,
+    as_json: common.JsonOption = False,
+) -> None:
+    """Fit the model of time to candidates that were measured: a factor for each of its terms.
+
+    What the factors are worth is told on problems that the fit has not seen, each left out in turn;
+    --write keeps them only where they are better there.
+    """
+    from ..verifier.profile import metrics_file
+    from ..verifier.profile.fit import fit as solve
+
+    if campaign and samples:
+        raise UsageError("--campaign and --samples exclude each other", hint="leave one out")
+    config = common.load(ctx, home=home).config
+    found = _from_file(samples) if samples else _from_store(config, campaign or [])
+    chosen, kept = _of_one_target(found, target, "any")
+    result = solve(kept)
+    path = None
+    if write and not chosen:
+        raise UsageError("the samples name no target to write for", hint="name one: --target sm_90")
+    if write and result.is_better:
+        path = metrics_file.write_scales(config.home, chosen, result.scales, result.candidates)
+    if as_json:
+        common.emit(_fit_document(result, chosen, path))
+        return
+    _print_fit(result, chosen)
+    if path:
+        common.put(f"written to {path}")
+    elif write:
+        common.put("not written: tasks that were left out are told no better than before")
+
+
+def _print_fit(result: Fitted, target: str) -> None:
+    told = ", ".join(f"{task} ({count})" for task, count in result.candidates.items())
+    common.put(f"{target}: {sum(result.candidates.values())} candidates: {told}")
+    for name, scale in sorted(result.scales.items()):
+        common.put(f"  {name:24} x {scale:.2f}")
+    for name, errors in _list_errors(result):
+        common.put(
+            f"{name}: modelled / measured {errors.bias:.2f} in the median, nine of ten within a "
+            f"factor of {errors.nine_of_ten:.2f}"
+        )
+
+
+def _list_errors(result: Fitted) -> tuple[tuple[str, Errors], ...]:
+    return (
+        ("as it is", result.before),
+        ("fitted, on the same candidates", result.after),
+        ("fitted, on tasks that were left out", result.held_out),
+    )
+
+
+def _fit_document(result: Fitted, target: str, path: Path | None) -> dict[str, Any]:
+    return {
+        "target": target,
+        "scales": dict(result.scales),
+        "candidates": dict(result.candidates),
+        "before": result.before._asdict(),
+        "after": result.after._asdict(),
+        "held_out": result.held_out._asdict(),
+        "is_better": result.is_better,
+        "file": str(path) if path else None,
+    }
 
 
 def _from_file(path: Path) -> list[MeasuredSample]:

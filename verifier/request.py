@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
+from pydantic import Field
+
 from ..config import DEFAULT_PREPARATION_S, DEFAULT_TIMING_LOCK
 from ..kernelbench.problem import Workload
 from ..kernelbench.targets import CPU
@@ -44,6 +46,8 @@ class Task(Record):
     """The file or folder at which all timings on this machine take turns (clock/turns.py)."""
     counting: Counting | None = None
     """The hardware counters to read where there are any; None: none."""
+    model_scales: dict[str, float] = Field(default_factory=dict)
+    """Factors of the modelled time's terms that were fitted on a device of this target."""
     preparation_s: float = DEFAULT_PREPARATION_S
     """How long the baselines may take; the one that is not ready then is left out, by name."""
 

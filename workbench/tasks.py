@@ -218,6 +218,7 @@ def task_for(
     check_cpus(config.cpus)
     return Task(
         counting=_choose_counters(config, problem, target),
+        model_scales=_find_scales(config, target),
         problem=problem,
         problem_text=registry.get(problem).text,
         workload=workload,
@@ -233,6 +234,15 @@ def task_for(
         cuda_compiler=config.cuda_compiler,
         preparation_s=config.max_preparation,
     )
+
+
+def _find_scales(config: Config, target: str) -> dict[str, float]:
+    """What the user fitted to devices of this target. Raises ConfigError as `_choose_counters`."""
+    from ..verifier.profile.metrics import catalogue
+
+    if target_of(target).is_cpu:
+        return {}
+    return dict(catalogue(config.home).scales.get(target_of(target).name, {}))
 
 
 def _choose_counters(config: Config, problem: str, target: str) -> Counting | None:

@@ -37,7 +37,16 @@ def test_help_names_every_command(kw) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [*COMMANDS, "metrics", "metrics derive", "space", "space replay", "config", "config show"],
+    [
+        *COMMANDS,
+        "metrics",
+        "metrics derive",
+        "metrics fit",
+        "space",
+        "space replay",
+        "config",
+        "config show",
+    ],
 )
 def test_each_command_has_help(kw_here, command: str) -> None:
     done = kw_here(*command.split(), "--help")

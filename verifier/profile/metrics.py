@@ -8,9 +8,10 @@ writes it, adds [judge] tables that go before the packaged ones.
 from __future__ import annotations
 
 import functools
+import math
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,8 @@ class Catalogue:
     judge: Choice
     judge_on: Mapping[str, Choice]
     """By target (`sm_90`, `cpu`); goes before `judge`."""
+    scales: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Of modelled times, by target; see fit.py."""
 
     def names(self, architecture: str, which: str = "full") -> tuple[str, ...]:
         """What ncu is asked for on this architecture, stalls included.
@@ -126,9 +129,10 @@ def catalogue(home: Path | None = None) -> Catalogue:
         content = tomllib.loads(own.read_text("utf-8"))
         if content.get("schema") != SCHEMA:
             raise ValueError(f"its schema is {content.get('schema')}, not {SCHEMA}")
-        if unknown := content.keys() - {"schema", "judge", "derived"}:
+        if unknown := content.keys() - {"schema", "judge", "derived", "model", "fitted"}:
             raise ValueError(f"it has the unknown table {min(unknown)}")
         judge, judge_on = _choices(content.get("judge", {}))
+        scales = _scales(content.get("model", {}))
     except (OSError, ValueError) as error:
         raise ConfigError(
             f"the metrics' file {own} cannot be used: {error}",
@@ -137,7 +141,7 @@ def catalogue(home: Path | None = None) -> Catalogue:
     found = load_packaged()
     targets = {*found.judge_on, *judge_on}
     merged = {t: {**found.judge_on.get(t, {}), **judge_on.get(t, {})} for t in targets}
-    return replace(found, judge={**found.judge, **judge}, judge_on=merged)
+    return replace(found, judge={**found.judge, **judge}, judge_on=merged, scales=scales)
 
 
 def _expand_set(sets: Mapping[str, Any], name: str) -> Iterable[str]:
@@ -162,6 +166,19 @@ def _choices(tables: object) -> tuple[dict[str, tuple[str, ...]], dict[str, Choi
                 tag: _names(f"judge.{name}.{tag}", inner) for tag, inner in table.items()
             }
     return everywhere, on_target
+
+
+def _scales(tables: object) -> dict[str, dict[str, float]]:
+    """[model.TARGET] of factors above 0. Raises ValueError."""
+    if not isinstance(tables, dict):
+        raise ValueError("model is no table")
+    for target, table in tables.items():
+        if not isinstance(table, dict):
+            raise ValueError(f"model.{target} is no table")
+        for term, scale in table.items():
+            if not isinstance(scale, int | float) or not 0 < scale < math.inf:
+                raise ValueError(f"model.{target}.{term} is {scale!r}, no factor above 0")
+    return {t: {term: float(s) for term, s in table.items()} for t, table in tables.items()}
 
 
 def _names(place: str, table: object) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the user's metrics' file: what a Judge is fed, derived from measured candidates.
+"""Writes the user's metrics' file: what was derived from measured candidates, and fitted to them.
 
 Tables of other targets and families that are there already stay.
 """
@@ -26,13 +26,33 @@ def write(
         ConfigError: there is a file that cannot be used.
         StorageError: it cannot be written.
     """
-    catalogue(home)
-    path = home / OWN
-    content: dict[str, Any] = tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+    path, content = _read(home)
     judge = content.setdefault("judge", {})
     judge.setdefault(target, {})[family] = {"names": list(names)}
     sources = content.setdefault("derived", {}).setdefault(target, {})
     sources[family] = dict(derived_from)
+    return _keep(path, content)
+
+
+def write_scales(
+    home: Path, target: str, scales: Mapping[str, float], fitted_to: Mapping[str, int]
+) -> Path:
+    """Puts factors of modelled times under [model.TARGET]; gives the file's path. Raises as
+    `write`."""
+    path, content = _read(home)
+    content.setdefault("model", {})[target] = {n: round(s, 4) for n, s in scales.items()}
+    content.setdefault("fitted", {})[target] = dict(fitted_to)
+    return _keep(path, content)
+
+
+def _read(home: Path) -> tuple[Path, dict[str, Any]]:
+    catalogue(home)
+    path = home / OWN
+    return path, tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def _keep(path: Path, content: Mapping[str, Any]) -> Path:
+    home = path.parent
     try:
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=home, delete=False, encoding="utf-8") as file:
@@ -48,10 +68,10 @@ def write(
 
 def _text(content: Mapping[str, Any]) -> str:
     lines = [
-        "# Written by `kernelwright metrics derive --write`. Goes before the packaged choice.",
+        "# Written by `kernelwright metrics derive` and `fit`. Goes before what is packaged.",
         f"schema = {SCHEMA}",
     ]
-    for name in ("judge", "derived"):
+    for name in ("judge", "derived", "model", "fitted"):
         lines += _tables(name, content.get(name, {}))
     return "\n".join(lines) + "\n"
 

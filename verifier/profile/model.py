@@ -27,7 +27,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...kernelbench.targets import WARP
@@ -125,6 +125,12 @@ class Estimate:
     is_by_longest: bool = False
     """Whether the warp with the most work, not the waves of blocks, makes the latency."""
 
+    def scale(self, scales: Mapping[str, float]) -> Estimate:
+        """By factors that were fitted on a device (fit.py), by the names that metrics have."""
+        terms = {term: us * scales.get(name_metric(term), 1.0) for term, us in self.terms.items()}
+        launch_us = self.launch_us * scales.get("launching", 1.0)
+        return replace(self, terms=terms, launch_us=launch_us)
+
     @property
     def work_us(self) -> float:
         """What the terms come to together."""
@@ -140,6 +146,11 @@ class Estimate:
         """The largest term; `launch` where launching takes more."""
         name = max(self.terms, key=lambda term: self.terms[term], default="launch")
         return name if self.terms and self.terms[name] >= self.launch_us else "launch"
+
+
+def name_metric(term: str) -> str:
+    """What a term is called within the name of its metric: `load_store`."""
+    return term.replace(" ", "_").replace("/", "_")
 
 
 def trips(shapes: Sequence[LaunchShape], flops: float, moved: float) -> float:

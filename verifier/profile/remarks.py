@@ -6,7 +6,7 @@ Each says what a reader can act on and could not tell from the figures alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from ...kernelbench.arithmetic import BYTES_ALONE, Arithmetic, Peak
 from ...kernelbench.products import Product
@@ -86,6 +86,12 @@ def findings(one: SeenLaunch, counted: LaunchCount | None) -> list[str]:
                 f"{_at(narrow[:_NARROW_LINES])}"
             )
     return found
+
+
+def tell_fit(target: str, scales: Mapping[str, float]) -> str:
+    """That the terms are not the built-in ones."""
+    told = ", ".join(f"{name} x {scale:.2f}" for name, scale in sorted(scales.items()))
+    return f"modelled times are fitted to measured ones of {target}: {told}"
 
 
 def latency(one: SeenLaunch, sms: int) -> list[str]:

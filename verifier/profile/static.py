@@ -27,6 +27,7 @@ from ...traces.records import MODELLED_US, Level, Metric, Profile
 from . import amd_listing, emulated, model, remarks, tensor_use, traffic
 from .classes import OpClass
 from .executed import Counts, work_of
+from .fit import FITTED
 from .mix import Mix, mix_of
 from .model import LaunchShape
 from .occupancy import Demand, occupancy
@@ -57,6 +58,7 @@ def static_profile(
     device: Product | None,
     counts: Counts | None = None,
     home: Path | None = None,
+    scales: Mapping[str, float] | None = None,
 ) -> Profile:
     """The profile of one candidate on one workload.
 
@@ -68,6 +70,7 @@ def static_profile(
         counts: What an emulation counted. Of the workload that is profiled, the modelled time is
             made of it; of another one, its ratios by source line are.
         home: The folder of a CUDA toolkit to use instead of the one that is found.
+        scales: Factors of the model's terms that were fitted to this target (fit.py).
 
     Raises:
         SandboxError, StorageError: the disassembler's jail or the cache failed.
@@ -90,6 +93,10 @@ def static_profile(
         seen, trip_count = _model_times(
             seen, machine, work, moved + _scratch_bytes(launches), counts
         )
+        if scales:
+            seen = [replace(o, estimate=o.estimate.scale(scales)) for o in seen if o.estimate]
+            said.append(remarks.tell_fit(chip.name, scales))
+            metrics.append(Metric(name=FITTED, value=1.0, level=Level.MODELLED))
         filling = _filling_us(filled, fills, device)
         bound = tensor_use.find_bound(seen, arithmetic, device)
         metrics += _times(seen, filling, flops=flops, moved=moved, device=device, peak=bound)
@@ -302,7 +309,7 @@ def _times(
             ("launching_us", total - sum(o.estimate.work_us for o in seen if o.estimate), "µs"),
             ("roofline_share", floor / total if total else 0.0, ""),
             *(
-                (f"model_{name.replace(' ', '_').replace('/', '_')}_us", value, "µs")
+                (f"model_{model.name_metric(name)}_us", value, "µs")
                 for name, value in terms.items()
             ),
         )

@@ -68,6 +68,7 @@ def static_profile(
         arithmetic=arithmetic_of(problem),
         device=device or device_of(ground.architecture.name),
         counts=counts,
+        scales=ground.scales,
     )
 
 

@@ -8,8 +8,8 @@ What is wrong with it is raised as Failed, with the status it gets. Nothing here
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from ...kernelbench.dtypes import dtype_of
@@ -45,6 +45,8 @@ class GpuGround:
     """The workload that was asked for; it is built for and modelled, and need not be emulated."""
     newest: int = ANY_RELEASE
     """The last major release of CUDA whose code the driver loads."""
+    scales: Mapping[str, float] = field(default_factory=dict)
+    """Of modelled times; see profile/fit.py."""
 
     @property
     def facts(self) -> dict[str, float]:

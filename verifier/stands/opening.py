@@ -72,7 +72,8 @@ class _Ground:
         """Raises PrerequisiteError where the driver does not load what our compilers make."""
         target = architecture(self.task.target)
         subject = self.problem.structure(self.task.workload)
-        ground = GpuGround(self.workshop, self.problem, target, subject, newest)
+        scales = self.task.model_scales
+        ground = GpuGround(self.workshop, self.problem, target, subject, newest, scales)
         return GpuTools.open(ground, self.task.languages)
 
 
