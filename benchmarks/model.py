@@ -17,6 +17,7 @@ import argparse
 import datetime
 import json
 import math
+import os
 import sys
 import tempfile
 import time
@@ -34,6 +35,7 @@ from kernelwright.errors import ExitCode
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import recipes_for
+from kernelwright.tests.gpu.attempt import JAIL, is_weak_accepted
 from kernelwright.traces.records import MODELLED_US, Counting, Verdict
 from kernelwright.verifier import evaluation
 from kernelwright.verifier.profile import nsight
@@ -49,15 +51,18 @@ LANGUAGES = ("cuda", "triton")
 Line = dict[str, Any]
 
 
-def task(problem: str, language: str, target: str, cache: Path) -> Task:
-    """On the problem's default workload, beside one baseline."""
+def task(problem: str, language: str, target: str, cache: Path, workload: str = "") -> Task:
+    """On a workload of the problem, its default one unless named, beside one baseline."""
+    of = registry.get(problem)
     return Task(
         problem=problem,
-        workload=registry.get(problem).default_workload,
+        workload=of.workload(workload) if workload else of.default_workload,
         target=target,
         languages=(language,),
         cache_dir=str(cache),
         baselines=("torch eager",),
+        jail=os.environ.get(JAIL) or "auto",
+        accept_weak_isolation=is_weak_accepted(),
     )
 
 
@@ -115,6 +120,8 @@ def line(verdict: Verdict, recipe: Recipe, knobs: Knobs) -> Line:
     if verdict.measurement:
         timed = verdict.measurement.candidate
         found |= {"us": timed.median_us, "low": timed.low_us, "high": timed.high_us}
+    else:
+        found["why"] = verdict.reasons
     if verdict.profile:
         found["static_us"] = verdict.profile.get(MODELLED_US)
     return found
@@ -131,32 +138,37 @@ def record(asked: argparse.Namespace) -> int:
         Path(folder).chmod(0o755)
         for problem in asked.problems or registry.names():
             for language in [asked.language] if asked.language else LANGUAGES:
-                recipes = recipes_for(problem, language)
-                if not recipes or time.monotonic() > ends:
+                if not recipes_for(problem, language) or time.monotonic() > ends:
                     continue
                 of = task(problem, language, present[0].architecture, Path(folder))
-                with closing(open_stand(of)) as stand:
-                    assert isinstance(stand, DeviceStand)
-                    stand.wait_prepared()
-                    for recipe, knobs in points(recipes, stand.facts, asked.each):
-                        if time.monotonic() > ends:
-                            break
-                        source = recipe.render(knobs)
-                        verdict = evaluation.evaluate(
-                            stand, Order(source=source, language=language)
-                        )
-                        found = line(verdict, recipe, knobs)
-                        if asked.counters and verdict.status.is_pass:
-                            found |= count(stand, source, language, asked.counters)
-                        lines.write(json.dumps(found) + "\n")
-                        lines.flush()
+                for found in screen_points(of, asked.each, asked.counters, ends):
+                    lines.write(json.dumps(found) + "\n")
+                    lines.flush()
     return 0
 
 
+def screen_points(of: Task, each: int, counters: str | None, ends: float) -> Iterator[Line]:
+    """Points of the recipes of a task in turn, on the device, until the time is over."""
+    (language,) = of.languages
+    recipes = recipes_for(of.problem, language)
+    with closing(open_stand(of)) as stand:
+        assert isinstance(stand, DeviceStand)
+        stand.wait_prepared()
+        for recipe, knobs in points(recipes, stand.facts, each):
+            if time.monotonic() > ends:
+                return
+            source = recipe.render(knobs)
+            verdict = evaluation.evaluate(stand, Order(source=source, language=language))
+            found = line(verdict, recipe, knobs)
+            if counters and verdict.status.is_pass:
+                found |= count(stand, source, language, counters)
+            yield found
+
+
 def modelled(lines: list[Line], folder: Path) -> Iterator[Line]:
-    """The lines that were timed, with what the model says after an emulation (`us` stays)."""
+    """The lines that were timed, with what an emulation counts and the model then says."""
     first = lines[0]
-    of = task(first["problem"], first["language"], first["target"], folder)
+    of = task(first["problem"], first["language"], first["target"], folder, first["workload"])
     recipes = {r.family: r for r in recipes_for(first["problem"], first["language"])}
     with closing(open_stand(of, Machine(allowed=()))) as stand:
         for each in lines:
@@ -166,7 +178,10 @@ def modelled(lines: list[Line], folder: Path) -> Iterator[Line]:
             if verdict.candidate != each["candidate"]:
                 print(f"{each['family']} {each['knobs']}: another kernel by now", file=sys.stderr)
                 continue
-            yield {**each, "emulated_us": verdict.modelled_us, "why": verdict.reasons}
+            known = verdict.profile.metrics if verdict.profile else ()
+            figures = {m.name: m.value for m in known}
+            told = {"emulated": figures, "emulated_us": verdict.modelled_us}
+            yield {**each, **told, "why": verdict.reasons}
 
 
 def row(found: list[Line], name: str) -> str:
