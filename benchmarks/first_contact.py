@@ -104,6 +104,8 @@ def contact(asked: argparse.Namespace, chosen: tuple[str, ...], records: Records
     print(f"records: {tell_path(records.pack())}; pages anew: {Path(__file__).name} --from BUNDLE")
     if scene.is_stand_in:
         print("rehearsed on a stand-in: no figure is a GPU's, and no page went to docs/results")
+    else:
+        print(f"pages: {tell_path(results_of(scene, asked) or RESULTS)}/gpu-*.md, to be committed")
     return 0 if is_well else 1
 
 
@@ -134,25 +136,30 @@ def run(part: str, records: Records, minutes: float, results: Path | None) -> bo
     print(f"  {part:10} {end['how']:20} {end['seconds']:6.0f} s", flush=True)
     if cause := end.get(CAUSE):
         print(f"  {'':10} {cause['name']}: {cause['cause']}; {cause['remedy']}")
-        for line in cause["last"] if end["how"] != parts.WITH_FAILURES else []:
+        for line in cause["last"]:
             print(f"  {'':12} {line[:160]}")
     written = pages.write_all(records, [records.folder, *([results] if results else [])])
     for place in written:
         if place.stem == f"gpu-{part}":
             print(f"  {'':10} {tell_path(place)}", flush=True)
     records.pack()
-    return bool(end["how"] == parts.WELL)
+    return end["how"] in (parts.WELL, parts.OUT_OF_TIME) and CAUSE not in end
 
 
 def look(asked: argparse.Namespace) -> Scene:
     """The first device. Raises PrerequisiteError where there is none."""
+    from contact import causes, doubts
+
     from kernelwright.errors import PrerequisiteError
     from kernelwright.sandbox.run.device import nvml
 
     with nvml.open_nvml() as module:
         found = nvml.devices(module)
-    if not found:
-        raise PrerequisiteError("the driver shows no device")
+        if not found:
+            raise PrerequisiteError("the driver shows no device")
+        for words in doubts.list_doubts(module, found[0]):
+            cause = causes.explain(words)
+            print(f"doubtful: {words}; {cause.remedy}", file=sys.stderr)
     command = ["python", "benchmarks/first_contact.py"]
     command += ["--stand-in"] * asked.stand_in + ["--quick"] * asked.quick
     device = found[0]

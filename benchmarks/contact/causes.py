@@ -89,6 +89,12 @@ TABLE = (
         "end it (nvidia-smi lists them), or wait until the device is free",
     ),
     Row(
+        "clocks",
+        r"clocks (?:are|were) held down|clock fell from",
+        "the device's clocks are not at their highest",
+        "let it cool down, or ask for its power limit; until then times are SUSPECT",
+    ),
+    Row(
         "lost device",
         r"\bXid\b|GPU is lost|fallen off the bus|ECC_UNCORRECTABLE|in quarantine|ECC error",
         "the device is ill or was lost",
@@ -132,6 +138,12 @@ TABLE = (
         "on a stand-in nothing; on a device look at the names in the launch plan",
     ),
     Row(
+        "no profiler",
+        r"Nsight Compute is not installed|compute-sanitizer: not installed",
+        "NVIDIA's tool is not on the PATH and in no toolkit",
+        "install nsight-compute or cuda-sanitizer, or put the toolkit's tools on the PATH",
+    ),
+    Row(
         "metric",
         r"does not know the metric|Failed to find metric",
         "this release of Nsight Compute has no metric of that name",
@@ -145,7 +157,7 @@ TABLE = (
     ),
     Row(
         "an expectation",
-        r"(?m)^E?\s*(?:AssertionError|assert |Failed: DID NOT RAISE|Failed: Timeout)",
+        r"(?m)^E\s+(?:AssertionError|assert |Failed: DID NOT RAISE)|^AssertionError",
         "what was measured is not what the test expects of a device",
         "read the figures in the last lines: the test's bound, or our code, is wrong here",
     ),

@@ -45,7 +45,7 @@ def recipes(found: dict[str, Record]) -> list[str]:
         "| candidates |",
         "|---|---|---|---|---|---|---|---|",
     ]
-    for record in found.values():
+    for record in (each for each in found.values() if "document" in each):
         lines += gpu_results.rows(record["document"], record["language"])
     return [*lines, ""]
 

@@ -13,14 +13,16 @@ import model
 
 from kernelwright.errors import KernelwrightError
 from kernelwright.kernelbench.recipes import recipes_for
+from kernelwright.sandbox.run.device import nvml
 from kernelwright.traces.records import CHAMPION, Depth, Verdict
 from kernelwright.verifier import evaluation
 from kernelwright.verifier.clock import statistics
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands.opening import open_stand
 
+from . import doubts
 from .records import Record
-from .work import Work
+from .work import DEVICE, Work
 
 RECORDING = 0.6
 """Of a part's time, that it may be on the device; the rest is for emulating the same kernels."""
@@ -31,9 +33,12 @@ FOUND = "found"
 
 def collect_recipes(work: Work) -> None:
     """A campaign for each problem and language, as long as there is time for one more."""
+    if not _can_measure(work):
+        return
     for problem, language in _each(work):
         unit = f"{problem} {language}"
-        if work.is_kept(unit) or work.left_s < work.sizes.seconds + gpu_results.BESIDE_S:
+        needed_s = work.sizes.seconds + gpu_results.BESIDE_S
+        if work.is_kept(unit) or not work.has_time(unit, needed_s):
             continue
         document = gpu_results.campaign(
             problem,
@@ -54,10 +59,12 @@ def collect_recipes(work: Work) -> None:
 
 def collect_fairness(work: Work) -> None:
     """Confirmations of each problem's first recipe beside its copy: none should be credited."""
+    if not _can_measure(work):
+        return
     for problem, language in _each(work):
         units = [f"{problem} {language} {number}" for number in range(work.sizes.runs)]
         units = [unit for unit in units if not work.is_kept(unit)]
-        if not units or work.left_s < 1:
+        if not units or not all(work.has_time(unit) for unit in units):
             continue
         source = _first(problem, language)
         order = Order(
@@ -68,9 +75,8 @@ def collect_fairness(work: Work) -> None:
             with closing(open_stand(of)) as stand:
                 stand.wait_prepared()
                 for unit in units:
-                    if work.left_s < 1:
-                        return
-                    _pair(work, unit, evaluation.evaluate(stand, order))
+                    if work.has_time(unit):
+                        _pair(work, unit, evaluation.evaluate(stand, order))
         except KernelwrightError as error:
             work.fail(units[0], f"{error}\n{error.hint}", problem=problem, language=language)
 
@@ -98,14 +104,16 @@ def _pair(work: Work, unit: str, verdict: Verdict) -> None:
 
 def collect_emulation(work: Work) -> None:
     """Kernels with their counters, then what an emulation counts of the same ones."""
-    _measure(work, work.sizes.counted, COUNTERS)
-    _emulate(work)
+    if _can_measure(work):
+        _measure(work, work.sizes.counted, COUNTERS)
+        _emulate(work)
 
 
 def collect_model(work: Work) -> None:
     """Kernels with their times, then what the model says of the same ones."""
-    _measure(work, work.sizes.each, None)
-    _emulate(work)
+    if _can_measure(work):
+        _measure(work, work.sizes.each, None)
+        _emulate(work)
 
 
 def _measure(work: Work, each: int, counters: str | None) -> None:
@@ -113,7 +121,10 @@ def _measure(work: Work, each: int, counters: str | None) -> None:
     ends = time.monotonic() + RECORDING * work.left_s
     for problem, language in _each(work):
         closed = f"measured {problem} {language}"
-        if work.is_kept(closed) or time.monotonic() > ends:
+        if work.is_kept(closed):
+            continue
+        if time.monotonic() > ends:
+            work.left_out.append(closed)
             continue
         of = model.task(problem, language, work.scene.target, work.folder, work.sizes.workload)
         try:
@@ -124,7 +135,11 @@ def _measure(work: Work, each: int, counters: str | None) -> None:
         except KernelwrightError as error:
             work.fail(closed, f"{error}\n{error.hint}")
         else:
-            work.keep(closed)
+            # What the time cut short is measured anew by a run that goes on.
+            if time.monotonic() > ends:
+                work.left_out.append(closed)
+            else:
+                work.keep(closed)
 
 
 def _keep_line(work: Work, unit: str, line: Record) -> None:
@@ -145,9 +160,9 @@ def _emulate(work: Work) -> None:
         for line in lines
         if line.get("us") and not work.is_kept(f"emulated {line['candidate']}")
     ]
-    for _, group in groupby(timed, lambda line: (line["problem"], line["language"])):
-        if work.left_s < 1:
-            return
+    for of, group in groupby(timed, lambda line: (line["problem"], line["language"])):
+        if not work.has_time(f"emulated {' '.join(of)}"):
+            continue
         try:
             for line in model.modelled(list(group), work.folder):
                 unit = f"emulated {line['candidate']}"
@@ -159,6 +174,15 @@ def _emulate(work: Work) -> None:
                     work.keep(unit, **kept)
         except KernelwrightError as error:
             work.fail("emulation", f"{error}\n{error.hint}")
+
+
+def _can_measure(work: Work) -> bool:
+    """A device that is divided, or one process's alone, would be emulated without a word."""
+    with nvml.open_nvml() as module:
+        why = doubts.why_unusable(nvml.devices(module)[0])
+    if why:
+        work.fail(DEVICE, why)
+    return not why
 
 
 def _each(work: Work) -> Iterator[tuple[str, str]]:

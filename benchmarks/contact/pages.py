@@ -9,7 +9,7 @@ from typing import Any
 from . import figures
 from .parts import PARTS
 from .records import ENDS, Record, Records, Scene
-from .work import CAUSE
+from .work import CAUSE, DEVICE, LEFT_OUT
 
 TITLES = {
     "facts": "What the device is",
@@ -57,8 +57,9 @@ def page(part: str, scene: Scene, found: dict[str, Record], end: Record | None) 
         f"Made by `{scene.command}` on {date}: {PARTS[part].says}. Device: {scene.device} "
         f"({scene.target}), driver {scene.driver}. This part ended: {how}.",
         "",
-        *BODIES[part](found),
+        *BODIES[part]({unit: r for unit, r in found.items() if unit not in (LEFT_OUT, DEVICE)}),
         *_failures(found, end),
+        *([f"No time was left for: {', '.join(left)}."] if (left := _left_out(found)) else []),
     ]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -112,7 +113,7 @@ def _canary(found: dict[str, Record]) -> list[str]:
 def _failures(found: dict[str, Record], end: Record | None) -> list[str]:
     """What failed, each with its probable cause; the part itself where it was cut off."""
     failed = {unit: record[CAUSE] for unit, record in found.items() if CAUSE in record}
-    if end and CAUSE in end and (not failed or not end["how"].startswith("with")):
+    if end and CAUSE in end and end[CAUSE] not in failed.values():
         failed = {"the part itself": end[CAUSE], **failed}
     if not failed:
         return []
@@ -123,6 +124,10 @@ def _failures(found: dict[str, Record], end: Record | None) -> list[str]:
         about = f"{cause['name']}: {cause['cause']}"
         lines.append(f"| {cell(unit)} | {cell(about)} | {cell(cause['remedy'])} | {last} |")
     return [*lines, ""]
+
+
+def _left_out(found: dict[str, Record]) -> list[str]:
+    return list(found.get(LEFT_OUT, {}).get("units", []))
 
 
 def _say(value: Any) -> str:

@@ -20,14 +20,15 @@ from typing import NamedTuple
 from . import processes, wheels
 from .causes import UNKNOWN, Cause, explain
 from .records import ENDS, Record, Records, Scene
-from .work import CAUSE, Sizes, Work
+from .work import CAUSE, LEFT_OUT, Sizes, Work
 
 PROGRAM = Path(__file__).parent.parent / "first_contact.py"
 EARLY = 0.95
 """Of its time, after which a part begins nothing more: so it ends by itself."""
-WELL, WITH_FAILURES = "well", "with failures"
-HAS_FAILURES = 9
-"""A part's status where it came to its end and something in it failed; an exception's is 1."""
+WELL, WITH_FAILURES, OUT_OF_TIME = "well", "with failures", "out of time"
+HAS_FAILURES, HAS_LEFT_OUT = 9, 10
+"""A part's statuses where it ended by itself, and something in it failed or time was over."""
+ENDINGS = {0: WELL, HAS_FAILURES: WITH_FAILURES, HAS_LEFT_OUT: OUT_OF_TIME}
 
 
 class Part(NamedTuple):
@@ -62,8 +63,11 @@ def collect(part: str, records: Records, minutes: float) -> int:
         module = importlib.import_module(f"contact.{of.module}")
         does: Callable[[Work], None] = getattr(module, of.function)
         does(work)
-    found = records.of(part).values()
-    return HAS_FAILURES if any(CAUSE in record for record in found) else 0
+    if work.left_out or LEFT_OUT in work.known:
+        records.add(part, LEFT_OUT, units=work.left_out)
+    if work.left_out:
+        return HAS_LEFT_OUT
+    return HAS_FAILURES if _failures(records, part) else 0
 
 
 def run(
@@ -91,14 +95,12 @@ def run(
     words = log.read_text(errors="replace")
     if ended.is_late:
         how = f"cut off after {60 * minutes:.0f} s"
-    elif ended.status == HAS_FAILURES and (known := _failures(records, part)):
-        how = WITH_FAILURES
-        return _end(records, part, how, ended.seconds, known[0])
+    elif ended.status in ENDINGS:
+        how = ENDINGS[ended.status]
+        return _end(records, part, how, ended.seconds, next(iter(_failures(records, part)), None))
     else:
-        how = WELL if ended.status == 0 else f"status {ended.status}"
-    cause = None
-    if how != WELL:
-        cause = explain(words, ended.status, is_late=ended.is_late)
+        how = f"status {ended.status}"
+    cause = explain(words, ended.status, is_late=ended.is_late)
     return _end(records, part, how, ended.seconds, cause)
 
 

@@ -34,8 +34,8 @@ def collect(work: Work) -> None:
         unit = f"file {name}"
         if work.is_kept(unit):
             continue
-        if work.left_s < 1:
-            return
+        if not work.has_time(unit):
+            continue
         last = name == work.sizes.files[-1]
         timeout_s = work.left_s if last else SHARE * work.left_s
         log = work.folder / f"{name}.log"

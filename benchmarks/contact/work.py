@@ -12,6 +12,10 @@ from .records import Record, Records, Scene
 
 CAUSE = "cause"
 """In a record: why its unit failed, as a dictionary of a Cause."""
+DEVICE = "the device itself"
+"""The unit of a device that cannot be measured on at all."""
+LEFT_OUT = "left out"
+"""The unit that names those which no time was left for."""
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,19 @@ class Work:
     """For what passes."""
     ends: float
     """By time.monotonic()."""
-    failures: int = 0
+    left_out: list[str] = field(default_factory=list)
+    """Units that no time was left for."""
     known: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.known = set(self.records.of(self.part))
+
+    def has_time(self, unit: str, needed_s: float = 1.0) -> bool:
+        """Whether a unit can be begun; one that cannot is told at the end."""
+        if self.left_s >= needed_s:
+            return True
+        self.left_out.append(unit)
+        return False
 
     @property
     def left_s(self) -> float:
@@ -113,6 +125,5 @@ class Work:
     ) -> Cause:
         """The same of one that failed, with its probable cause."""
         cause = explain(said, status, is_late=is_late)
-        self.failures += 1
         self.keep(unit, **figures, **{CAUSE: cause._asdict()})
         return cause

@@ -20,6 +20,7 @@ WORDS = {
     "compute mode": "an H100 is in the compute mode exclusive process, and baselines are held "
     "against candidates in another process",
     "other processes": "SUSPECT: 2 other processes computed on the device",
+    "clocks": "its clocks are held down by the power limit",
     "lost device": "NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.",
     "memory of the device": "it asks for more than the device has: CUDA_ERROR_OUT_OF_MEMORY",
     "memory of the host": "OSError: [Errno 12] Cannot allocate memory",
@@ -27,6 +28,7 @@ WORDS = {
     "jail": "bwrap: No permissions to create new namespace",
     "compiler": "error: neither g++ nor clang++ is on the PATH",
     "stand-in": "the built artefact cannot be loaded: the cubin has no kernel finish",
+    "no profiler": "Nsight Compute is not installed",
     "metric": "==ERROR== Failed to find metric dram__nothing.sum",
     "a kernel's fault": "its kernels failed: k: CUDA_ERROR_ILLEGAL_ADDRESS",
     "an expectation": "E   AssertionError: 3 cycles at first, 4 from the cache",
@@ -81,3 +83,8 @@ def test_what_no_row_knows_is_unknown_with_its_last_words() -> None:
 
 def test_a_passing_word_of_mig_is_no_cause() -> None:
     assert explain("MIG off, ECC on\nKeyError: 'x'", 1).name == UNKNOWN
+
+
+def test_the_line_of_a_test_that_met_another_error_is_no_expectation() -> None:
+    said = "    assert way.environment['X'] == device.uuid\nE   KeyError: 'X'"
+    assert explain(said, 1).name == UNKNOWN
