@@ -2,13 +2,14 @@
 
     python benchmarks/model.py record FILE.jsonl [--minutes 4] [--each 8] [--language cuda]
                                       [--counters full] [PROBLEM …]
-    python benchmarks/model.py compare FILE.jsonl [--out docs/results/model.md]
+    python benchmarks/model.py compare FILE.jsonl [--out docs/results/model.md] [--counts PAGE]
 
 `record` needs an NVIDIA GPU: of each problem's recipes so many points are screened on the default
 workload, and with --counters a call of each is profiled by Nsight Compute. Each line stands as soon
 as it is known. `compare` needs none: it builds and emulates the same kernels for the same
 architecture, and holds what the model says against the recorded times: with the emulation's counts,
-and as it was said on the device, with none.
+and as it was said on the device, with none. With --counts it also writes the emulation's counts
+beside the hardware's.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contact import figures
 from machine import machine
 from scipy.stats import spearmanr
 
@@ -232,14 +234,33 @@ def compare(asked: argparse.Namespace) -> int:
     lines = [json.loads(each) for each in asked.file.read_text("utf-8").splitlines()]
     timed = [each for each in lines if each.get("us")]
     rows: list[str] = []
+    emulated: list[Line] = []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         for _, group in groupby(timed, lambda each: (each["problem"], each["language"])):
             found = list(modelled(list(group), Path(folder)))
+            emulated += found
             rows += [row(found, name) for name in ("static_us", "emulated_us") if found]
             print("\n".join(rows[-2:]), file=sys.stderr, flush=True)
     asked.out.write_text(page(rows, timed, sum("launches" in each for each in lines)))
+    if asked.counts:
+        asked.counts.write_text(counts_page(emulated, str(asked.file)))
     return 0
+
+
+def counts_page(emulated: list[Line], record_name: str) -> str:
+    """What was emulated beside what was counted, as first contact writes it."""
+    known = {str(number): {"emulated": True, "found": line} for number, line in enumerate(emulated)}
+    (device,) = {f"{line['device']} (driver {line['driver']})" for line in emulated}
+    head = [
+        "# Emulated counts against the hardware's",
+        "",
+        f"Made by `python benchmarks/model.py compare {record_name} --counts …` on "
+        f"{datetime.date.today().isoformat()}: {machine()}. The hardware's counts are Nsight "
+        f"Compute's on {device}, of the record; the same kernels were emulated now.",
+        "",
+    ]
+    return "\n".join([*head, *figures.emulation(known)]).rstrip() + "\n"
 
 
 def main() -> int:
@@ -257,6 +278,7 @@ def main() -> int:
     comparing = ways.add_parser("compare")
     comparing.add_argument("file", type=Path)
     comparing.add_argument("--out", type=Path, default=Path("docs/results/model.md"))
+    comparing.add_argument("--counts", type=Path, help="a page of counts, emulated and counted")
     comparing.set_defaults(does=compare)
     asked = parser.parse_args()
     return int(asked.does(asked))

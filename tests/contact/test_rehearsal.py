@@ -173,6 +173,16 @@ def test_a_part_that_takes_too_long_is_cut_off_and_the_next_goes_on(tmp_path: Pa
     assert not programs_of(out)
 
 
+def test_what_no_time_was_left_for_is_told_and_tried_again(tmp_path: Path) -> None:
+    out = tmp_path / "contact"
+    for _ in range(2):
+        # A campaign may need 45 s beside its search, and is not begun.
+        done = contact(out, "--part", "recipes", "--minutes-per-part", "0.5")
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert "recipes    out of time" in done.stdout
+        assert "No time was left for: bias_gelu cuda." in (out / "gpu-recipes.md").read_text()
+
+
 def test_a_stand_ins_pages_do_not_get_into_the_results(tmp_path: Path) -> None:
     out = tmp_path / "contact"
     results = str(ROOT / "docs" / "results")
