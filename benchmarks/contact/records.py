@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tarfile
 import tempfile
 from pathlib import Path
@@ -29,6 +30,8 @@ _HIDDEN = {
 }
 """Paths of this machine, and what stands for them in records."""
 _HIDDEN.pop(Path("/"), None)
+_UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What tells one device from all others."""
 
 
 class Scene(NamedTuple):
@@ -53,6 +56,7 @@ class Records:
         line = json.dumps({UNIT: unit, **figures}, default=str)
         for path, instead in _HIDDEN.items():
             line = line.replace(str(path), instead)
+        line = _UUID.sub("GPU-…", line)
         place = self._file(part)
         place.parent.mkdir(parents=True, exist_ok=True)
         with place.open("ab+") as file:

@@ -6,6 +6,7 @@ import tarfile
 from pathlib import Path
 
 from kernelwright.benchmarks.contact.records import Records, Scene, unpack
+from kernelwright.tests.sandbox.run.device.fake_nvml import H200
 
 SCENE = Scene("a device", "580.95.05", "sm_90", "2026-11-29", "python it", True)
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,13 @@ def test_no_path_of_this_machine_is_kept(tmp_path: Path) -> None:
     records = Records(tmp_path)
     records.add("facts", "one", said=f"{ROOT}/sandbox/run.py and {Path.home()}/.cache")
     assert records.of("facts")["one"]["said"] == "./sandbox/run.py and ~/.cache"
+
+
+def test_nothing_that_tells_one_device_from_all_others_is_kept(tmp_path: Path) -> None:
+    records = Records(tmp_path)
+    uuid = H200["nvmlDeviceGetUUID"]
+    records.add("facts", "one", said=f"assert '{uuid}' == ''")
+    assert records.of("facts")["one"]["said"] == "assert 'GPU-…' == ''"
 
 
 def test_a_bundle_is_read_as_its_folder_is(tmp_path: Path) -> None:
