@@ -88,10 +88,12 @@ test-fast: $(STAMP)
 test-gpu: $(STAMP)
 	TEST_ALL=1 TEST_REQUIRE_GPU=1 $(BIN)/pytest tests/gpu tests/sandbox/run/device tests/verifier/profile
 
-# What to run first on a machine with a GPU: doctor, the GPU tests, some of the GPU bench; ten minutes
-# at most, and a log. Without a GPU it says so and ends with status 3.
+# What to run first on a machine with a GPU: seven parts of ten minutes at most, or those of
+# PARTS="facts tests"; writes first-contact/ and docs/results/gpu-*.md. It goes on where it was ended.
+# Without a GPU it says so and ends with status 3; CONTACT=--stand-in rehearses it on a fake driver.
+# With the packages that are there, and none of .venv: python3 benchmarks/first_contact.py
 first-contact: $(STAMP)
-	$(BIN)/python benchmarks/first_contact.py
+	$(BIN)/python benchmarks/first_contact.py $(addprefix --part ,$(PARTS)) $(CONTACT)
 
 # The same from a checkout that is not installed, with the packages that $(PYTHON) has: numpy, scipy,
 # pydantic and pytest at least.
@@ -244,6 +246,6 @@ isolation: $(STAMP)
 	$(BIN)/python benchmarks/isolation_table.py
 
 clean:
-	rm -rf $(VENV) .demo report.html first-contact.log first-contact.md build *.egg-info \
+	rm -rf $(VENV) .demo report.html first-contact build *.egg-info \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -36,7 +36,9 @@ BESIDE_S = 45
 NOT_RUN = "the campaign gave no result"
 
 
-def campaign(problem: str, language: str, target: str, seconds: int, home: str) -> dict[str, Any]:
+def campaign(
+    problem: str, language: str, target: str, seconds: int, home: str, workload: str = ""
+) -> dict[str, Any]:
     """The `run --json` document of one campaign, or what it said where it has none."""
     command = [
         sys.executable,
@@ -53,13 +55,17 @@ def campaign(problem: str, language: str, target: str, seconds: int, home: str) 
         "--max-time",
         f"{seconds}s",
         "--json",
+        *(["--workload", workload] if workload else []),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     try:
         document: dict[str, Any] = json.loads(done.stdout)
     except json.JSONDecodeError:
-        last = (done.stderr.strip().splitlines() or [NOT_RUN])[-1]
-        return {"problem": problem, "best": None, "evaluated": 0, "failed": last[:160]}
+        said = [line for line in done.stderr.splitlines() if line.strip()] or [NOT_RUN]
+        # An error is followed by its hint.
+        failed = next((line for line in reversed(said) if line.startswith("error:")), said[-1])
+        told = {"failed": failed[:160], "said": said[-5:], "exit_status": done.returncode}
+        return {"problem": problem, "best": None, "evaluated": 0, **told}
     return document
 
 
@@ -68,7 +74,7 @@ def rows(document: dict[str, Any], language: str) -> list[str]:
     best = document["best"]
     head = f"| {document['problem']} | {document.get('workload', '')} | {language} |"
     if best is None or not best.get("speedup"):
-        why = document.get("failed") or "no VERIFIED candidate"
+        why = document.get("failed") or document.get("why_no_winner") or "no VERIFIED candidate"
         return [f"{head} {cell(why)} | | | | {document['evaluated']} |"]
     roofline = f"{best['roofline']:.2f}" if best.get("roofline") else ""
     found = []

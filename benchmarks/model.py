@@ -2,13 +2,14 @@
 
     python benchmarks/model.py record FILE.jsonl [--minutes 4] [--each 8] [--language cuda]
                                       [--counters full] [PROBLEM …]
-    python benchmarks/model.py compare FILE.jsonl [--out docs/results/model.md]
+    python benchmarks/model.py compare FILE.jsonl [--out docs/results/model.md] [--counts PAGE]
 
 `record` needs an NVIDIA GPU: of each problem's recipes so many points are screened on the default
 workload, and with --counters a call of each is profiled by Nsight Compute. Each line stands as soon
 as it is known. `compare` needs none: it builds and emulates the same kernels for the same
 architecture, and holds what the model says against the recorded times: with the emulation's counts,
-and as it was said on the device, with none.
+and as it was said on the device, with none. With --counts it also writes the emulation's counts
+beside the hardware's.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import argparse
 import datetime
 import json
 import math
+import os
 import sys
 import tempfile
 import time
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from contact import figures
 from machine import machine
 from scipy.stats import spearmanr
 
@@ -34,6 +37,7 @@ from kernelwright.errors import ExitCode
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import recipes_for
+from kernelwright.tests.gpu.attempt import JAIL, is_weak_accepted
 from kernelwright.traces.records import MODELLED_US, Counting, Verdict
 from kernelwright.verifier import evaluation
 from kernelwright.verifier.profile import nsight
@@ -49,15 +53,18 @@ LANGUAGES = ("cuda", "triton")
 Line = dict[str, Any]
 
 
-def task(problem: str, language: str, target: str, cache: Path) -> Task:
-    """On the problem's default workload, beside one baseline."""
+def task(problem: str, language: str, target: str, cache: Path, workload: str = "") -> Task:
+    """On a workload of the problem, its default one unless named, beside one baseline."""
+    of = registry.get(problem)
     return Task(
         problem=problem,
-        workload=registry.get(problem).default_workload,
+        workload=of.workload(workload) if workload else of.default_workload,
         target=target,
         languages=(language,),
         cache_dir=str(cache),
         baselines=("torch eager",),
+        jail=os.environ.get(JAIL) or "auto",
+        accept_weak_isolation=is_weak_accepted(),
     )
 
 
@@ -115,6 +122,8 @@ def line(verdict: Verdict, recipe: Recipe, knobs: Knobs) -> Line:
     if verdict.measurement:
         timed = verdict.measurement.candidate
         found |= {"us": timed.median_us, "low": timed.low_us, "high": timed.high_us}
+    else:
+        found["why"] = verdict.reasons
     if verdict.profile:
         found["static_us"] = verdict.profile.get(MODELLED_US)
     return found
@@ -131,32 +140,37 @@ def record(asked: argparse.Namespace) -> int:
         Path(folder).chmod(0o755)
         for problem in asked.problems or registry.names():
             for language in [asked.language] if asked.language else LANGUAGES:
-                recipes = recipes_for(problem, language)
-                if not recipes or time.monotonic() > ends:
+                if not recipes_for(problem, language) or time.monotonic() > ends:
                     continue
                 of = task(problem, language, present[0].architecture, Path(folder))
-                with closing(open_stand(of)) as stand:
-                    assert isinstance(stand, DeviceStand)
-                    stand.wait_prepared()
-                    for recipe, knobs in points(recipes, stand.facts, asked.each):
-                        if time.monotonic() > ends:
-                            break
-                        source = recipe.render(knobs)
-                        verdict = evaluation.evaluate(
-                            stand, Order(source=source, language=language)
-                        )
-                        found = line(verdict, recipe, knobs)
-                        if asked.counters and verdict.status.is_pass:
-                            found |= count(stand, source, language, asked.counters)
-                        lines.write(json.dumps(found) + "\n")
-                        lines.flush()
+                for found in screen_points(of, asked.each, asked.counters, ends):
+                    lines.write(json.dumps(found) + "\n")
+                    lines.flush()
     return 0
 
 
+def screen_points(of: Task, each: int, counters: str | None, ends: float) -> Iterator[Line]:
+    """Points of the recipes of a task in turn, on the device, until the time is over."""
+    (language,) = of.languages
+    recipes = recipes_for(of.problem, language)
+    with closing(open_stand(of)) as stand:
+        assert isinstance(stand, DeviceStand)
+        stand.wait_prepared()
+        for recipe, knobs in points(recipes, stand.facts, each):
+            if time.monotonic() > ends:
+                return
+            source = recipe.render(knobs)
+            verdict = evaluation.evaluate(stand, Order(source=source, language=language))
+            found = line(verdict, recipe, knobs)
+            if counters and verdict.status.is_pass:
+                found |= count(stand, source, language, counters)
+            yield found
+
+
 def modelled(lines: list[Line], folder: Path) -> Iterator[Line]:
-    """The lines that were timed, with what the model says after an emulation (`us` stays)."""
+    """The lines that were timed, with what an emulation counts and the model then says."""
     first = lines[0]
-    of = task(first["problem"], first["language"], first["target"], folder)
+    of = task(first["problem"], first["language"], first["target"], folder, first["workload"])
     recipes = {r.family: r for r in recipes_for(first["problem"], first["language"])}
     with closing(open_stand(of, Machine(allowed=()))) as stand:
         for each in lines:
@@ -166,7 +180,10 @@ def modelled(lines: list[Line], folder: Path) -> Iterator[Line]:
             if verdict.candidate != each["candidate"]:
                 print(f"{each['family']} {each['knobs']}: another kernel by now", file=sys.stderr)
                 continue
-            yield {**each, "emulated_us": verdict.modelled_us, "why": verdict.reasons}
+            known = verdict.profile.metrics if verdict.profile else ()
+            figures = {m.name: m.value for m in known}
+            told = {"emulated": figures, "emulated_us": verdict.modelled_us}
+            yield {**each, **told, "why": verdict.reasons}
 
 
 def row(found: list[Line], name: str) -> str:
@@ -217,14 +234,33 @@ def compare(asked: argparse.Namespace) -> int:
     lines = [json.loads(each) for each in asked.file.read_text("utf-8").splitlines()]
     timed = [each for each in lines if each.get("us")]
     rows: list[str] = []
+    emulated: list[Line] = []
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         for _, group in groupby(timed, lambda each: (each["problem"], each["language"])):
             found = list(modelled(list(group), Path(folder)))
+            emulated += found
             rows += [row(found, name) for name in ("static_us", "emulated_us") if found]
             print("\n".join(rows[-2:]), file=sys.stderr, flush=True)
     asked.out.write_text(page(rows, timed, sum("launches" in each for each in lines)))
+    if asked.counts:
+        asked.counts.write_text(counts_page(emulated, str(asked.file)))
     return 0
+
+
+def counts_page(emulated: list[Line], record_name: str) -> str:
+    """What was emulated beside what was counted, as first contact writes it."""
+    known = {str(number): {"emulated": True, "found": line} for number, line in enumerate(emulated)}
+    (device,) = {f"{line['device']} (driver {line['driver']})" for line in emulated}
+    head = [
+        "# Emulated counts against the hardware's",
+        "",
+        f"Made by `python benchmarks/model.py compare {record_name} --counts …` on "
+        f"{datetime.date.today().isoformat()}: {machine()}. The hardware's counts are Nsight "
+        f"Compute's on {device}, of the record; the same kernels were emulated now.",
+        "",
+    ]
+    return "\n".join([*head, *figures.emulation(known)]).rstrip() + "\n"
 
 
 def main() -> int:
@@ -242,6 +278,7 @@ def main() -> int:
     comparing = ways.add_parser("compare")
     comparing.add_argument("file", type=Path)
     comparing.add_argument("--out", type=Path, default=Path("docs/results/model.md"))
+    comparing.add_argument("--counts", type=Path, help="a page of counts, emulated and counted")
     comparing.set_defaults(does=compare)
     asked = parser.parse_args()
     return int(asked.does(asked))

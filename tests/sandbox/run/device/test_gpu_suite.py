@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -63,32 +62,7 @@ def test_first_contact_says_in_one_line_that_there_is_no_device(tmp_path: Path) 
     assert not list(tmp_path.iterdir())
 
 
-def test_its_steps_follow_each_other_and_one_that_hangs_is_ended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    contact = runpy.run_path(str(ROOT / "benchmarks" / "first_contact.py"))
-    steps = [
-        contact["Step"](name, ["/bin/sh", "-c", script], 0.1)
-        for name, script in (
-            ("fine", "echo a word"),
-            ("failing", "echo no >&2; exit 3"),
-            ("hanging", "sleep 60"),
-            ("last", "test $TEST_REQUIRE_GPU = 1 && echo required"),
-        )
-    ]
-    log = tmp_path / "log"
-    assert contact["run"]("a device", steps, 0.2, log) == 1
-    told = capsys.readouterr().out
-    ways = [
-        line.split()[1] for line in told.splitlines() if line.startswith("  ") and line[2] != " "
-    ]
-    assert ways == ["well", "status", "ended", "well"]
-    assert told.strip() in log.read_text()
-    assert "a word" in log.read_text()
-    assert "required" in told
-
-
-def test_what_its_steps_are_told_is_no_setting_of_the_workbench() -> None:
+def test_what_its_parts_are_told_is_no_setting_of_the_workbench() -> None:
     """`doctor` and `run` refuse settings that they do not know."""
     done = subprocess.run(
         [sys.executable, "-m", "kernelwright", "doctor"],
