@@ -23,6 +23,7 @@ from .flashinfer_form import flashinfer_texts, write_pattern
 from .hub_form import choose_call, describe_call, hub_texts, write_kernel
 from .render import module_name, operator_name, render, signature, whole_source
 from .replaced import find_replaced
+from .sparse import find_csr
 
 Files = dict[str, bytes]
 """Relative path → content."""
@@ -104,6 +105,8 @@ def package_files(bundle: Bundle) -> Files:
         modules["_launch.py"] = "package_launch.py.j2"
         shared |= {"launcher": "_launch", "is_built": way == "library"}
         shared |= {"architecture": bundle.verdict.target, **describe_call(bundle, way)}
+    if find_csr(bundle) is not None:
+        modules["_csr.py"] = "package_csr.py.j2"
     if not shared["is_built"]:
         del modules["_build.py"]
     files = {

@@ -18,6 +18,7 @@ from .bundle import Bundle
 from .code import Code, derivation, extent
 from .facts import facts_of, without_paths
 from .replaced import find_replaced
+from .sparse import find_csr
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -81,6 +82,7 @@ def render(template: str, bundle: Bundle, **more: object) -> str:
             output_names=tuple(t.name for t in bundle.outputs),
             signature=signature(bundle),
             replaced=find_replaced(bundle),
+            csr=find_csr(bundle),
             is_for_gpu=language.is_for_gpu,
             suffix=language.suffix,
             **(known | more),

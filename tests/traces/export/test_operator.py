@@ -141,7 +141,7 @@ def test_there_is_no_silent_gradient(modules: Modules) -> None:
 
 
 BAD: list[tuple[str, int, Callable[[Tensor], Tensor]]] = [
-    (r"indptr has dtype torch.int64, not torch.int32", 0, lambda t: t.long()),
+    (r"indptr has dtype torch.int16, not torch.int32", 0, lambda t: t.short()),
     (r"B has dtype torch.float64, not torch.float32", 3, lambda t: t.double()),
     (r"B has 1 dimensions, not 2", 3, lambda t: t[0]),
     (r"B is not contiguous", 3, lambda t: t.t().contiguous().t()),
