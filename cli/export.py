@@ -33,6 +33,14 @@ UnverifiedOption = Annotated[
         help="Export it whatever its verdict was, marked with it in every file.",
     ),
 ]
+PrebuiltOption = Annotated[
+    str | None,
+    common.option(
+        "--prebuilt",
+        "Of a CUDA package: compile it now with nvcc, for these architectures (80,90a).",
+        metavar="ARCHS",
+    ),
+]
 
 
 def export(
@@ -43,6 +51,7 @@ def export(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to make.")],
     form: FormOption = None,
     unverified: UnverifiedOption = False,
+    prebuilt: PrebuiltOption = None,
     home: common.HomeOption = None,
 ) -> None:
     """Write a verified candidate as a package or as source, with its plan and its evidence."""
@@ -55,5 +64,5 @@ def export(
     what: Campaign | Candidate = campaign
     if wanted.candidate is not None and wanted.candidate != names.BEST:
         what = campaign[wanted.candidate]
-    exporting.export(what, output, form=form, unverified=unverified)
+    exporting.export(what, output, form=form, unverified=unverified, prebuilt=prebuilt or "")
     common.put(str(output))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.languages import LANGUAGES
 from kernelwright.kernelbench.registry import get
 from kernelwright.kernelbench.skeleton import skeleton
+from kernelwright.sandbox.builders.toolchain import find_nvcc
 from kernelwright.sandbox.plan import Plan, parse
 from kernelwright.tests.cli import stored
 from kernelwright.traces.records import candidate_id
@@ -218,6 +221,40 @@ def test_a_format_that_cannot_be_had_names_those_that_can(
     assert done.code == 2
     assert words in done.err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "words"),
+    [("triton", "80", "a package of triton"), ("cuda", "hopper", "'hopper' is no architecture")],
+)
+def test_what_cannot_be_prebuilt_is_told(
+    kw_here: Command, emulated: Callable[..., str], out: Path, language: str, asked: str, words: str
+) -> None:
+    name = emulated(language)
+    more = ("--format", "package", "--unverified", "--prebuilt", asked)
+    done = kw_here("export", name, "-o", str(out), *more)
+    assert (done.code, words in done.err, "hint: " in done.err) == (2, True, True), done.err
+    assert not out.exists()
+
+
+@pytest.mark.slow
+def test_a_cuda_package_leaves_with_its_library(
+    kw_here: Command, emulated: Callable[..., str], out: Path
+) -> None:
+    try:
+        find_nvcc()
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    more = ("--format", "package", "--unverified", "--prebuilt", "90")
+    done = kw_here("export", emulated("cuda"), "-o", str(out), *more)
+    assert done.code == 0, done.err
+    [told] = out.glob("*/prebuilt.json")
+    library = told.parent / "prebuilt.so"
+    digest = hashlib.sha256(library.read_bytes()).hexdigest()
+    assert json.loads(told.read_text())["sha256"] == digest
+    manifest = json.loads((out / "MANIFEST.json").read_text())
+    assert digest in manifest["files"].values()
+    assert MARK in told.read_text()
 
 
 def test_a_triton_winner_leaves_as_a_package_with_its_cases(

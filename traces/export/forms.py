@@ -30,6 +30,9 @@ Files = dict[str, bytes]
 
 _HEADERS = (".h", ".hpp", ".cuh")
 
+PREBUILT = "prebuilt.so"
+"""In a package of CUDA: the kernel as it was compiled when it was exported."""
+
 _PACKAGE_MODULES = {
     "__init__.py": "package_init.py.j2",
     "__main__.py": "package_main.py.j2",
@@ -96,7 +99,7 @@ def package_files(bundle: Bundle) -> Files:
     check_package(bundle)
     module, language = module_name(bundle), language_of(bundle.language)
     name = f"kernel{language.suffix}"
-    kernel = mark_caveat(name, write_kernel(bundle).encode(), bundle.caveat)
+    kernel = kernel_text(bundle).encode()
     shared: dict[str, object] = {"kernel_sha256": hashlib.sha256(kernel).hexdigest()}
     shared |= {"is_built": True}
     modules = dict(_PACKAGE_MODULES)
@@ -114,6 +117,7 @@ def package_files(bundle: Bundle) -> Files:
         for each, template in modules.items()
     }
     files |= _apply_files(bundle, module)
+    files |= {f"{module}/{name}": text for name, text in _prebuilt_json(bundle, kernel).items()}
     evidence = _evidence(bundle, f"{module}/{name}")
     files |= {
         f"{module}/py.typed": b"",
@@ -126,7 +130,34 @@ def package_files(bundle: Bundle) -> Files:
         **evidence,
     }
     said = {name: mark_caveat(name, content, bundle.caveat) for name, content in files.items()}
+    if bundle.prebuilt is not None:
+        said[f"{module}/{PREBUILT}"] = bundle.prebuilt.content
     return {**said, f"{module}/{name}": kernel, f"{module}/cases.npz": cases_npz(bundle)}
+
+
+def kernel_text(bundle: Bundle) -> str:
+    """The kernel's file in a package, as it is compiled there."""
+    name = f"kernel{language_of(bundle.language).suffix}"
+    return mark_caveat(name, write_kernel(bundle).encode(), bundle.caveat).decode()
+
+
+def _prebuilt_json(bundle: Bundle, kernel: bytes) -> Files:
+    """What the prebuilt library is for, and of which source; nothing where there is none."""
+    made = bundle.prebuilt
+    if made is None:
+        return {}
+    told: dict[str, JsonValue] = {
+        "schema_version": 1,
+        "file": PREBUILT,
+        "sha256": hashlib.sha256(made.content).hexdigest(),
+        "source_sha256": hashlib.sha256(kernel).hexdigest(),
+        "platform": made.platform,
+        "cuda": made.cuda,
+        "architectures": list(made.architectures),
+        "ptx": made.architectures[-1],
+        "flags": list(made.flags),
+    }
+    return {"prebuilt.json": _json(told)}
 
 
 def _apply_files(bundle: Bundle, module: str) -> Files:
