@@ -33,6 +33,7 @@ def export(
     form: str | None = None,
     unverified: bool = False,
     prebuilt: str = "",
+    backward: Campaign | Candidate | None = None,
 ) -> list[Path]:
     """Writes a campaign's champion, or one of its candidates, to a new folder; gives the files.
 
@@ -43,11 +44,23 @@ def export(
         unverified: Also what is not VERIFIED; every file then says so at its head.
         prebuilt: Of a package of CUDA: architectures, as `80,90a`, that nvcc compiles it for now;
             empty: it is compiled where it is used.
+        backward: A kernel that the gradient of a package takes: of `sddmm_csr`, for `spmm_csr`.
 
     Raises:
         PrerequisiteError: it is to be compiled, and there is no nvcc.
         UsageError: there is nothing that may be exported; the hint says what may.
     """
+    bundle, form = _open_bundle(what, form, unverified=unverified)
+    if backward is not None:
+        bundle = _add_backward(bundle, form, backward, unverified=unverified)
+    if prebuilt:
+        bundle = _build(bundle, form, prebuilt, unverified=unverified)
+    return files.export(bundle, form, Path(folder), unverified=unverified)
+
+
+def _open_bundle(
+    what: Campaign | Candidate, form: str | None, *, unverified: bool
+) -> tuple[files.Bundle, str]:
     if isinstance(what, Campaign):
         campaign, candidate = what.id, names.BEST
     else:
@@ -58,10 +71,21 @@ def export(
             hint="evaluate it with home=, or export a candidate of a campaign",
         )
     with Store.open(what.home, read_only=True) as store:
-        bundle, form = _make_bundle(store, campaign, candidate, form, unverified=unverified)
-    if prebuilt:
-        bundle = _build(bundle, form, prebuilt, unverified=unverified)
-    return files.export(bundle, form, Path(folder), unverified=unverified)
+        return _make_bundle(store, campaign, candidate, form, unverified=unverified)
+
+
+def _add_backward(
+    bundle: files.Bundle, form: str, what: Campaign | Candidate, *, unverified: bool
+) -> files.Bundle:
+    """The bundle with the second kernel, which has to be as well verified."""
+    if form != "package":
+        raise UsageError(
+            f"--backward is for packages; this is a {form}",
+            hint="leave --backward out, or export with --format package",
+        )
+    second, _ = _open_bundle(what, form, unverified=unverified)
+    files.check_bundle(second, unverified=unverified)
+    return replace(bundle, backward=second)
 
 
 def _make_bundle(

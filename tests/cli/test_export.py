@@ -18,6 +18,7 @@ from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.sandbox.builders.toolchain import find_nvcc
 from kernelwright.sandbox.plan import Plan, parse
 from kernelwright.tests.cli import stored
+from kernelwright.tests.traces.export import kernels
 from kernelwright.traces.records import candidate_id
 
 from .conftest import Command
@@ -255,6 +256,30 @@ def test_a_cuda_package_leaves_with_its_library(
     manifest = json.loads((out / "MANIFEST.json").read_text())
     assert digest in manifest["files"].values()
     assert MARK in told.read_text()
+
+
+def test_a_package_leaves_with_the_kernel_of_its_gradient(
+    kw_here: Command, tmp_path: Path, out: Path
+) -> None:
+    spmm, sddmm = (
+        stored.fill_verified(tmp_path / "home", get(name), source, get(name).workload("tiny"))
+        for name, source in (("spmm_csr", kernels.SPMM), ("sddmm_csr", kernels.SDDMM))
+    )
+    done = kw_here("export", spmm, "-o", str(out), "--backward", f"{sddmm}@best")
+    assert done.code == 0, done.err
+    short = candidate_id(kernels.SDDMM)[:8]
+    [record] = out.glob(f"*/kw_sddmm_csr_{short}/record.json")
+    assert json.loads(record.read_text())["status"] == "VERIFIED"
+    [told] = out.glob("*/provenance.json")
+    assert json.loads(told.read_text())["gradient"]["values"] == f"the kernel {short} of sddmm_csr"
+    refused = [
+        ((sddmm, "--backward", spmm), "sddmm_csr takes no second kernel"),
+        ((spmm, "--backward", sddmm, "--format", "source"), "--backward is for packages"),
+        ((spmm, "--backward", "@nobody"), "hint: "),
+    ]
+    for words, said in refused:
+        left = kw_here("export", *words, "-o", str(tmp_path / "no"))
+        assert (left.code, said in left.err) == (2, True), left.err
 
 
 def test_a_triton_winner_leaves_as_a_package_with_its_cases(

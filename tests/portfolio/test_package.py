@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,15 +17,7 @@ from kernelwright.tests.cli import stored
 from kernelwright.tests.portfolio.planted import FEATURES
 from kernelwright.tests.traces.export import kernels
 from kernelwright.tests.traces.export.conftest import Run, module_of
-from kernelwright.traces.events import (
-    CampaignFinished,
-    ChampionChanged,
-    EvaluationFinished,
-    EvaluationStarted,
-)
 from kernelwright.traces.export import export
-from kernelwright.traces.records import Depth, Status, candidate_id
-from kernelwright.traces.store import Store
 
 SPMM = registry.get("spmm_csr")
 # No case of the self-test is so large.
@@ -112,40 +103,12 @@ def test_an_operator_chooses_by_what_each_call_brings(tmp_path: Path, run: Run) 
     assert done.returncode == 0, done.stderr
 
 
-def described() -> dict[str, Any]:
-    """The problem as a campaign records it."""
-    tensors = {
-        role: [
-            {"name": t.name, "dtype": t.dtype, "shape": t.shape, "is_index": t.is_index}
-            for t in getattr(SPMM, role)
-        ]
-        for role in ("inputs", "outputs")
-    }
-    named = {"title": SPMM.title, "definition": SPMM.definition, "entry": SPMM.name}
-    return {**named, "axes": dict(SPMM.axes), **tensors}
-
-
 def test_a_portfolio_that_was_kept_leaves_by_the_command_and_is_right(
     tmp_path: Path, run: Run
 ) -> None:
     source = write()
-    chosen = candidate_id(source)
-    judged = stored.verdict(1, Status.VERIFIED, Depth.FULL)
-    with Store.open(tmp_path / "home") as store:
-        store.put_blob(source)
-        parts = join_plain([SPMM.workload("tiny"), SPMM.workload("hub-33")], "portfolio")
-        known = {"problem": described()}
-        spec = parts.model_dump(mode="json")
-        begun = stored.started().model_copy(update={"config": known, "workload_spec": spec})
-        campaign = store.create(begun)
-        for event in (
-            stored.proposed(1, "portfolio").model_copy(update={"candidate": chosen}),
-            EvaluationStarted(candidate=chosen, protocol="full"),
-            EvaluationFinished(verdict=judged.model_copy(update={"candidate": chosen})),
-            ChampionChanged(candidate=chosen, credited=1.5),
-            CampaignFinished(stopped_by="evaluations", best=chosen),
-        ):
-            store.append(campaign, event)
+    parts = join_plain([SPMM.workload("tiny"), SPMM.workload("hub-33")], "portfolio")
+    stored.fill_verified(tmp_path / "home", SPMM, source, parts)
     folder = tmp_path / "package"
     command = [sys.executable, "-m", "kernelwright", "export", "@best", "-o", str(folder)]
     done = run(*command, KERNELWRIGHT_HOME=str(tmp_path / "home"), NO_COLOR="1")

@@ -163,6 +163,8 @@ class Bundle:
 
     prebuilt: Prebuilt | None = None
     """None where whoever installs it compiles it."""
+    backward: Bundle | None = None
+    """A kernel that its gradient takes; None where torch or the kernel itself computes that."""
 
     @property
     def caveat(self) -> str:

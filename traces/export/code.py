@@ -91,6 +91,12 @@ class Code:
         return _wrap_parts(f"def {self.operator}", parts, f" -> {self.returns}:")
 
     @property
+    def wants_gradient(self) -> str:
+        """Whether an input asks for a gradient, as an expression."""
+        names = [t.name for t in self.bundle.inputs if not t.is_index]
+        return " or ".join(f"{name}.requires_grad" for name in names)
+
+    @property
     def beside_csr(self) -> str:
         """What a call with a CSR tensor has behind it."""
         held = find_csr(self.bundle)

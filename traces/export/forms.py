@@ -20,6 +20,7 @@ from .check import check_package
 from .compiled_forms import Texts, aot_texts, header_texts, list_features, modelnew_texts
 from .facts import provenance, record_json, scrub_paths
 from .flashinfer_form import flashinfer_texts, write_pattern
+from .gradients import check_backward, find_gradient
 from .hub_form import choose_call, describe_call, hub_texts, write_kernel
 from .render import module_name, operator_name, render, signature, whole_source
 from .replaced import find_replaced
@@ -97,6 +98,7 @@ def _plan(bundle: Bundle) -> dict[str, JsonValue]:
 def package_files(bundle: Bundle) -> Files:
     """A folder that pip installs: the kernel as a torch operator with its self-test."""
     check_package(bundle)
+    check_backward(bundle)
     module, language = module_name(bundle), language_of(bundle.language)
     name = f"kernel{language.suffix}"
     kernel = kernel_text(bundle).encode()
@@ -122,7 +124,7 @@ def package_files(bundle: Bundle) -> Files:
     files |= {
         f"{module}/py.typed": b"",
         f"{module}/record.json": evidence.pop("record.json"),
-        f"{module}/provenance.json": evidence.pop("provenance.json"),
+        f"{module}/provenance.json": _tell_gradient(bundle, evidence.pop("provenance.json")),
         "README.md": render(
             "package_readme.md.j2", bundle, features=list_features(bundle)
         ).encode(),
@@ -132,7 +134,24 @@ def package_files(bundle: Bundle) -> Files:
     said = {name: mark_caveat(name, content, bundle.caveat) for name, content in files.items()}
     if bundle.prebuilt is not None:
         said[f"{module}/{PREBUILT}"] = bundle.prebuilt.content
+    said |= _backward_files(bundle, module)
     return {**said, f"{module}/{name}": kernel, f"{module}/cases.npz": cases_npz(bundle)}
+
+
+def _tell_gradient(bundle: Bundle, told: bytes) -> bytes:
+    """The provenance, and what the operator's gradient is computed by."""
+    gradient = find_gradient(bundle)
+    ways: dict[str, JsonValue] = dict(gradient.ways) if gradient else {}
+    return _json({**json.loads(told), "gradient": ways or None})
+
+
+def _backward_files(bundle: Bundle, module: str) -> Files:
+    """The second kernel's package, within the first one's: its own record, cases and self-test."""
+    if bundle.backward is None:
+        return {}
+    inner = f"{module_name(bundle.backward)}/"
+    made = package_files(bundle.backward).items()
+    return {f"{module}/{name}": content for name, content in made if name.startswith(inner)}
 
 
 def kernel_text(bundle: Bundle) -> str:

@@ -54,6 +54,17 @@ extern "C" void sddmm_csr(int M, int K, int D, int nnz, const int* indptr, const
 }
 """
 
+GEMM = """\
+extern "C" void gemm(int M, int N, int K, const float* A, const float* B, float* C) {
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < N; ++j) {
+      float sum = 0;
+      for (int k = 0; k < K; ++k) sum += A[(long)i * K + k] * B[(long)k * N + j];
+      C[(long)i * N + j] = sum;
+    }
+}
+"""
+
 ROW_SUMS = """\
 extern "C" void row_sums(int M, int nnz, const int* indptr, const float* values, float* y) {
   for (int i = 0; i < M; ++i) {
@@ -202,6 +213,20 @@ def sddmm(source: str = SDDMM, **more: Any) -> Bundle:
         "cases": (case,),
     }
     return bundle("sddmm_csr", source, **(known | more))
+
+
+def gemm(source: str = GEMM, **more: Any) -> Bundle:
+    generator = np.random.default_rng(13)
+    a, b = (generator.normal(size=size).astype(np.float32) for size in ((5, 7), (7, 3)))
+    exact = a.astype(np.float64) @ b
+    allowed = {"C": 2.0**-20 * (abs(a).astype(np.float64) @ abs(b))}
+    known: dict[str, Any] = {
+        "axes": {"M": "rows", "N": "columns", "K": "depth"},
+        "inputs": (TensorSpec("A", "float32", ("M", "K")), TensorSpec("B", "float32", ("K", "N"))),
+        "outputs": (TensorSpec("C", "float32", ("M", "N")),),
+        "cases": (Case("small", {"A": a, "B": b}, {"C": exact}, allowed),),
+    }
+    return bundle("gemm", source, **(known | more))
 
 
 def row_sums() -> Bundle:
