@@ -36,7 +36,7 @@ def find_gradient(bundle: Bundle) -> Gradient | None:
     if problem == "spmm_csr":
         second = bundle.backward
         by_second = f"the kernel {second.short} of {second.problem}" if second else BY_TORCH
-        transposed = "this kernel, on the transposed matrix (which torch makes, once for a pattern)"
+        transposed = "this kernel, on the transposed matrix, whose pattern torch makes"
         return Gradient("gradient_spmm.py.j2", {"values": by_second, "B": transposed})
     return None
 
