@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
-	hostile precisions attacks modules ab sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
+	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -173,6 +173,11 @@ portfolio: $(STAMP)
 # Two programs with an exported product and without it; GRAPH is a .mtx.gz; writes docs/results/ab.md.
 ab: $(STAMP)
 	$(BIN)/python benchmarks/ab.py $(GRAPH)
+
+# Every export format in every language, loaded by strangers; VALIDATORS is the Python of an
+# environment with kernels and flashinfer-bench; writes docs/results/exports.md.
+exports: $(STAMP)
+	$(BIN)/python benchmarks/exports.py $(if $(VALIDATORS),--validators $(VALIDATORS))
 
 # Libraries for a dense product, each in a process of its own; writes docs/results/dense-libraries.md.
 dense-libraries: $(STAMP)

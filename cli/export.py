@@ -13,7 +13,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..workbench.candidate import Candidate
-    from ..workbench.home import Campaign
+    from ..workbench.home import Campaign, Home
 
 FormOption = Annotated[
     str | None,
@@ -33,6 +33,22 @@ UnverifiedOption = Annotated[
         help="Export it whatever its verdict was, marked with it in every file.",
     ),
 ]
+PrebuiltOption = Annotated[
+    str | None,
+    common.option(
+        "--prebuilt",
+        "Of a CUDA package: compile it now with nvcc, for these architectures (80,90a).",
+        metavar="ARCHS",
+    ),
+]
+BackwardOption = Annotated[
+    str | None,
+    common.option(
+        "--backward",
+        "Of a package of spmm_csr: a kernel of sddmm_csr that its gradient takes.",
+        metavar="ID[@best]",
+    ),
+]
 
 
 def export(
@@ -43,6 +59,8 @@ def export(
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to make.")],
     form: FormOption = None,
     unverified: UnverifiedOption = False,
+    prebuilt: PrebuiltOption = None,
+    backward: BackwardOption = None,
     home: common.HomeOption = None,
 ) -> None:
     """Write a verified candidate as a package or as source, with its plan and its evidence."""
@@ -50,10 +68,23 @@ def export(
     from ..workbench.home import Home
 
     config = common.load(ctx, home=home).config
-    wanted = names.parse(name)
-    campaign = Home(config.home)[wanted.campaign]
-    what: Campaign | Candidate = campaign
-    if wanted.candidate is not None and wanted.candidate != names.BEST:
-        what = campaign[wanted.candidate]
-    exporting.export(what, output, form=form, unverified=unverified)
+    home_of = Home(config.home)
+    what = _find(home_of, name)
+    second = _find(home_of, backward) if backward else None
+    exporting.export(
+        what,
+        output,
+        form=form,
+        unverified=unverified,
+        prebuilt=prebuilt or "",
+        backward=second,
+    )
     common.put(str(output))
+
+
+def _find(home: Home, name: str) -> Campaign | Candidate:
+    wanted = names.parse(name)
+    campaign = home[wanted.campaign]
+    if wanted.candidate is None or wanted.candidate == names.BEST:
+        return campaign
+    return campaign[wanted.candidate]

@@ -8,8 +8,11 @@ from pathlib import Path
 
 from ..agents.books.request import add_recorded_problem
 from ..errors import UsageError
-from ..kernelbench.languages import CPP, language_of
+from ..kernelbench.languages import CPP, CUDA, language_of
 from ..portfolio.dispatcher import list_kernels
+from ..sandbox.builders.cuda_library import build_library, read_architectures
+from ..sandbox.builders.workshop import Workshop
+from ..sandbox.isolation.choose import choose
 from ..sandbox.plan.pattern_plan import declares_pattern_plan
 from ..traces import export as files
 from ..traces import names
@@ -29,6 +32,8 @@ def export(
     *,
     form: str | None = None,
     unverified: bool = False,
+    prebuilt: str = "",
+    backward: Campaign | Candidate | None = None,
 ) -> list[Path]:
     """Writes a campaign's champion, or one of its candidates, to a new folder; gives the files.
 
@@ -37,10 +42,25 @@ def export(
             file), `header`, `aot` (a shared object), `kernels-hub` (a repository of Hugging Face's
             kernels), `flashinfer` (a data set of flashinfer-bench); None: what its language allows.
         unverified: Also what is not VERIFIED; every file then says so at its head.
+        prebuilt: Of a package of CUDA: architectures, as `80,90a`, that nvcc compiles it for now;
+            empty: it is compiled where it is used.
+        backward: A kernel that the gradient of a package takes: of `sddmm_csr`, for `spmm_csr`.
 
     Raises:
+        PrerequisiteError: it is to be compiled, and there is no nvcc.
         UsageError: there is nothing that may be exported; the hint says what may.
     """
+    bundle, form = _open_bundle(what, form, unverified=unverified)
+    if backward is not None:
+        bundle = _add_backward(bundle, form, backward, unverified=unverified)
+    if prebuilt:
+        bundle = _build(bundle, form, prebuilt, unverified=unverified)
+    return files.export(bundle, form, Path(folder), unverified=unverified)
+
+
+def _open_bundle(
+    what: Campaign | Candidate, form: str | None, *, unverified: bool
+) -> tuple[files.Bundle, str]:
     if isinstance(what, Campaign):
         campaign, candidate = what.id, names.BEST
     else:
@@ -51,8 +71,21 @@ def export(
             hint="evaluate it with home=, or export a candidate of a campaign",
         )
     with Store.open(what.home, read_only=True) as store:
-        bundle, form = _make_bundle(store, campaign, candidate, form, unverified=unverified)
-    return files.export(bundle, form, Path(folder), unverified=unverified)
+        return _make_bundle(store, campaign, candidate, form, unverified=unverified)
+
+
+def _add_backward(
+    bundle: files.Bundle, form: str, what: Campaign | Candidate, *, unverified: bool
+) -> files.Bundle:
+    """The bundle with the second kernel, which has to be as well verified."""
+    if form != "package":
+        raise UsageError(
+            f"--backward is for packages; this is a {form}",
+            hint="leave --backward out, or export with --format package",
+        )
+    second, _ = _open_bundle(what, form, unverified=unverified)
+    files.check_bundle(second, unverified=unverified)
+    return replace(bundle, backward=second)
 
 
 def _make_bundle(
@@ -83,6 +116,21 @@ def _make_bundle(
         reference = write_reference(bundle.problem)
         bundle = replace(bundle, reference=reference, workload=find_inputs(history.started))
     return bundle, form
+
+
+def _build(bundle: files.Bundle, form: str, asked: str, *, unverified: bool) -> files.Bundle:
+    """The bundle with its library, built in a jail as the referee builds."""
+    architectures = read_architectures(asked)
+    if form != "package" or bundle.language != CUDA.name or bundle.host is None:
+        raise UsageError(
+            f"--prebuilt is for packages of CUDA; this is a {form} of {bundle.language}",
+            hint="leave --prebuilt out, or export a CUDA candidate with --format package",
+        )
+    files.check_bundle(bundle, unverified=unverified)
+    workshop = Workshop(choose(), Path())
+    made = build_library(workshop, files.kernel_text(bundle), architectures)
+    told = (made.content, made.architectures, made.platform, made.cuda, made.flags)
+    return replace(bundle, prebuilt=files.Prebuilt(*told))
 
 
 def _choose_candidate(store: Store, history: History, wanted: str, *, unverified: bool) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kernelwright.kernelbench.problem import Problem, Workload
 from kernelwright.traces.events import (
     AdviceGiven,
     CampaignFinished,
@@ -141,6 +142,35 @@ def fill(home: Path, *, has_winner: bool = True, begun: CampaignStarted | None =
             CampaignFinished(stopped_by="seconds", best=IDS[1] if has_winner else None),
         ]
         for event in events:
+            store.append(campaign, event)
+        return campaign
+
+
+def fill_verified(home: Path, problem: Problem, source: str, workload: Workload) -> str:
+    """A campaign whose one candidate, in C++, is its verified champion."""
+    chosen = candidate_id(source)
+    changed = {"candidate": chosen, "problem": problem.name}
+    found = verdict(1, Status.VERIFIED, Depth.FULL).model_copy(update=changed)
+    tensors = {
+        role: [
+            {"name": t.name, "dtype": t.dtype, "shape": t.shape, "is_index": t.is_index}
+            for t in getattr(problem, role)
+        ]
+        for role in ("inputs", "outputs")
+    }
+    told = {"title": problem.title, "definition": problem.definition, "entry": problem.name}
+    config = {"problem": {**told, "axes": dict(problem.axes), **tensors}}
+    begun = {"problem": problem.name, "workload_spec": workload.model_dump(mode="json")}
+    with Store.open(home) as store:
+        store.put_blob(source)
+        campaign = store.create(started().model_copy(update={**begun, "config": config}))
+        for event in (
+            proposed(1, "hand").model_copy(update={"candidate": chosen}),
+            EvaluationStarted(candidate=chosen, protocol="full"),
+            EvaluationFinished(verdict=found),
+            ChampionChanged(candidate=chosen, credited=1.5),
+            CampaignFinished(stopped_by="evaluations", best=chosen),
+        ):
             store.append(campaign, event)
         return campaign
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -10,11 +11,14 @@ from typing import Any
 
 import pytest
 
+from kernelwright.errors import PrerequisiteError
 from kernelwright.kernelbench.languages import LANGUAGES
 from kernelwright.kernelbench.registry import get
 from kernelwright.kernelbench.skeleton import skeleton
+from kernelwright.sandbox.builders.toolchain import find_nvcc
 from kernelwright.sandbox.plan import Plan, parse
 from kernelwright.tests.cli import stored
+from kernelwright.tests.traces.export import kernels
 from kernelwright.traces.records import candidate_id
 
 from .conftest import Command
@@ -218,6 +222,64 @@ def test_a_format_that_cannot_be_had_names_those_that_can(
     assert done.code == 2
     assert words in done.err
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("language", "asked", "words"),
+    [("triton", "80", "a package of triton"), ("cuda", "hopper", "'hopper' is no architecture")],
+)
+def test_what_cannot_be_prebuilt_is_told(
+    kw_here: Command, emulated: Callable[..., str], out: Path, language: str, asked: str, words: str
+) -> None:
+    name = emulated(language)
+    more = ("--format", "package", "--unverified", "--prebuilt", asked)
+    done = kw_here("export", name, "-o", str(out), *more)
+    assert (done.code, words in done.err, "hint: " in done.err) == (2, True, True), done.err
+    assert not out.exists()
+
+
+@pytest.mark.slow
+def test_a_cuda_package_leaves_with_its_library(
+    kw_here: Command, emulated: Callable[..., str], out: Path
+) -> None:
+    try:
+        find_nvcc()
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    more = ("--format", "package", "--unverified", "--prebuilt", "90")
+    done = kw_here("export", emulated("cuda"), "-o", str(out), *more)
+    assert done.code == 0, done.err
+    [told] = out.glob("*/prebuilt.json")
+    library = told.parent / "prebuilt.so"
+    digest = hashlib.sha256(library.read_bytes()).hexdigest()
+    assert json.loads(told.read_text())["sha256"] == digest
+    manifest = json.loads((out / "MANIFEST.json").read_text())
+    assert digest in manifest["files"].values()
+    assert MARK in told.read_text()
+
+
+def test_a_package_leaves_with_the_kernel_of_its_gradient(
+    kw_here: Command, tmp_path: Path, out: Path
+) -> None:
+    spmm, sddmm = (
+        stored.fill_verified(tmp_path / "home", get(name), source, get(name).workload("tiny"))
+        for name, source in (("spmm_csr", kernels.SPMM), ("sddmm_csr", kernels.SDDMM))
+    )
+    done = kw_here("export", spmm, "-o", str(out), "--backward", f"{sddmm}@best")
+    assert done.code == 0, done.err
+    short = candidate_id(kernels.SDDMM)[:8]
+    [record] = out.glob(f"*/kw_sddmm_csr_{short}/record.json")
+    assert json.loads(record.read_text())["status"] == "VERIFIED"
+    [told] = out.glob("*/provenance.json")
+    assert json.loads(told.read_text())["gradient"]["values"] == f"the kernel {short} of sddmm_csr"
+    refused = [
+        ((sddmm, "--backward", spmm), "sddmm_csr takes no second kernel"),
+        ((spmm, "--backward", sddmm, "--format", "source"), "--backward is for packages"),
+        ((spmm, "--backward", "@nobody"), "hint: "),
+    ]
+    for words, said in refused:
+        left = kw_here("export", *words, "-o", str(tmp_path / "no"))
+        assert (left.code, said in left.err) == (2, True), left.err
 
 
 def test_a_triton_winner_leaves_as_a_package_with_its_cases(

@@ -8,9 +8,12 @@ from .bundle import (
     HostCode,
     Measured,
     ModuleText,
+    Prebuilt,
     TensorSpec,
     WorkloadInputs,
 )
+from .check import check_bundle
+from .forms import kernel_text
 from .stored import bundle_from_store
 from .write import export
 
@@ -21,8 +24,11 @@ __all__ = [
     "HostCode",
     "Measured",
     "ModuleText",
+    "Prebuilt",
     "TensorSpec",
     "WorkloadInputs",
     "bundle_from_store",
+    "check_bundle",
     "export",
+    "kernel_text",
 ]

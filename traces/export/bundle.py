@@ -82,6 +82,19 @@ class WorkloadInputs(NamedTuple):
     """The index inputs; values are drawn by whoever runs it."""
 
 
+class Prebuilt(NamedTuple):
+    """The kernel as a library that was built when it was exported."""
+
+    content: bytes
+    architectures: tuple[str, ...]
+    """`90`, `90a`: there is machine code for each; of the last one PTX, too."""
+    platform: str
+    """`linux-x86_64`."""
+    cuda: str
+    """The release whose runtime is linked into it."""
+    flags: tuple[str, ...]
+
+
 class ModuleText(NamedTuple):
     """The PyTorch module that a problem was made of."""
 
@@ -147,6 +160,11 @@ class Bundle:
     """C symbols of the kernels that the entry point chooses between; none where it is the only."""
     measured: tuple[Measured, ...] = ()
     """What `apply()` serves lies near these."""
+
+    prebuilt: Prebuilt | None = None
+    """None where whoever installs it compiles it."""
+    backward: Bundle | None = None
+    """A kernel that its gradient takes; None where torch or the kernel itself computes that."""
 
     @property
     def caveat(self) -> str:

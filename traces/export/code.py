@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from .axes import Derivation, parse_term, plan_axes
 from .bundle import Bundle
+from .sparse import find_csr
 
 LINE = 100
 
@@ -72,12 +73,35 @@ class Code:
             parts += ["*", *(f"{axis}: int" for axis in self.keywords)]
         return _wrap_parts(f"def {name}", parts, f" -> {returns or self.returns}:")
 
-    def define_public(self) -> str:
-        """The head of the function that users call."""
-        parts = [f"{t.name}: Tensor" for t in self.bundle.inputs]
+    def define_public(self, form: str) -> str:
+        """The head of the function that users call, of each input or with a CSR tensor first.
+
+        Args:
+            form: `flat`, `sparse`, or `both` for the one body of the two.
+        """
+        names = [t.name for t in self.bundle.inputs]
+        parts = [f"{name}: Tensor" for name in names]
+        if form == "sparse":
+            held = find_csr(self.bundle)
+            parts = ["_A: Tensor", "/", *parts[held.held if held else 0 :]]
+        elif form == "both":
+            parts[1:] = [f"{part} | None = None" for part in parts[1:]]
         parts += ["*", *(f"{axis}: int" for axis in self.keywords)]
         parts += [f"out: {self.returns} | None = None"]
         return _wrap_parts(f"def {self.operator}", parts, f" -> {self.returns}:")
+
+    @property
+    def wants_gradient(self) -> str:
+        """Whether an input asks for a gradient, as an expression."""
+        names = [t.name for t in self.bundle.inputs if not t.is_index]
+        return " or ".join(f"{name}.requires_grad" for name in names)
+
+    @property
+    def beside_csr(self) -> str:
+        """What a call with a CSR tensor has behind it."""
+        held = find_csr(self.bundle)
+        names = [t.name for t in self.bundle.inputs[held.held if held else 1 :]]
+        return "".join(f", {name}" for name in names)
 
     def call(self, name: str, *more: str) -> str:
         """A call of an inner function with the parameters at hand, then `more`."""

@@ -115,10 +115,10 @@ def modelnew_texts(bundle: Bundle) -> Texts:
 
 def check_compiled(bundle: Bundle, form: str) -> None:
     """Raises UsageError where there is nothing that such a program could call."""
-    short = bundle.candidate[:12]
+    short, named = bundle.candidate[:12], f"{'an' if form == 'aot' else 'a'} {form}"
     if bundle.is_prepared:
         raise UsageError(
-            f"candidate {short} makes a plan of its pattern before it is called, which a {form} "
+            f"candidate {short} makes a plan of its pattern before it is called, which {named} "
             "has no place for",
             hint="--format source gives its file with both functions, and its record",
         )
@@ -127,7 +127,7 @@ def check_compiled(bundle: Bundle, form: str) -> None:
         lacking = "has no launch plan that could be written out" * (bundle.language == CUDA.name)
         raise UsageError(
             f"candidate {short} is written in {bundle.language} and "
-            f"{lacking or 'cannot be compiled'} for a {form}",
+            f"{lacking or 'cannot be compiled'} for {named}",
             hint="--format source gives its file, its plan and its record; --format modelnew a "
             "class of Python and Triton candidates",
         )

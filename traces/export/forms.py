@@ -20,14 +20,19 @@ from .check import check_package
 from .compiled_forms import Texts, aot_texts, header_texts, list_features, modelnew_texts
 from .facts import provenance, record_json, scrub_paths
 from .flashinfer_form import flashinfer_texts, write_pattern
+from .gradients import check_backward, find_gradient
 from .hub_form import choose_call, describe_call, hub_texts, write_kernel
 from .render import module_name, operator_name, render, signature, whole_source
 from .replaced import find_replaced
+from .sparse import find_csr
 
 Files = dict[str, bytes]
 """Relative path → content."""
 
 _HEADERS = (".h", ".hpp", ".cuh")
+
+PREBUILT = "prebuilt.so"
+"""In a package of CUDA: the kernel as it was compiled when it was exported."""
 
 _PACKAGE_MODULES = {
     "__init__.py": "package_init.py.j2",
@@ -93,9 +98,10 @@ def _plan(bundle: Bundle) -> dict[str, JsonValue]:
 def package_files(bundle: Bundle) -> Files:
     """A folder that pip installs: the kernel as a torch operator with its self-test."""
     check_package(bundle)
+    check_backward(bundle)
     module, language = module_name(bundle), language_of(bundle.language)
     name = f"kernel{language.suffix}"
-    kernel = mark_caveat(name, write_kernel(bundle).encode(), bundle.caveat)
+    kernel = kernel_text(bundle).encode()
     shared: dict[str, object] = {"kernel_sha256": hashlib.sha256(kernel).hexdigest()}
     shared |= {"is_built": True}
     modules = dict(_PACKAGE_MODULES)
@@ -104,6 +110,8 @@ def package_files(bundle: Bundle) -> Files:
         modules["_launch.py"] = "package_launch.py.j2"
         shared |= {"launcher": "_launch", "is_built": way == "library"}
         shared |= {"architecture": bundle.verdict.target, **describe_call(bundle, way)}
+    if find_csr(bundle) is not None:
+        modules["_csr.py"] = "package_csr.py.j2"
     if not shared["is_built"]:
         del modules["_build.py"]
     files = {
@@ -111,11 +119,12 @@ def package_files(bundle: Bundle) -> Files:
         for each, template in modules.items()
     }
     files |= _apply_files(bundle, module)
+    files |= {f"{module}/{name}": text for name, text in _prebuilt_json(bundle, kernel).items()}
     evidence = _evidence(bundle, f"{module}/{name}")
     files |= {
         f"{module}/py.typed": b"",
         f"{module}/record.json": evidence.pop("record.json"),
-        f"{module}/provenance.json": evidence.pop("provenance.json"),
+        f"{module}/provenance.json": _tell_gradient(bundle, evidence.pop("provenance.json")),
         "README.md": render(
             "package_readme.md.j2", bundle, features=list_features(bundle)
         ).encode(),
@@ -123,7 +132,51 @@ def package_files(bundle: Bundle) -> Files:
         **evidence,
     }
     said = {name: mark_caveat(name, content, bundle.caveat) for name, content in files.items()}
+    if bundle.prebuilt is not None:
+        said[f"{module}/{PREBUILT}"] = bundle.prebuilt.content
+    said |= _backward_files(bundle, module)
     return {**said, f"{module}/{name}": kernel, f"{module}/cases.npz": cases_npz(bundle)}
+
+
+def _tell_gradient(bundle: Bundle, told: bytes) -> bytes:
+    """The provenance, and what the operator's gradient is computed by."""
+    gradient = find_gradient(bundle)
+    ways: dict[str, JsonValue] = dict(gradient.ways) if gradient else {}
+    return _json({**json.loads(told), "gradient": ways or None})
+
+
+def _backward_files(bundle: Bundle, module: str) -> Files:
+    """The second kernel's package, within the first one's: its own record, cases and self-test."""
+    if bundle.backward is None:
+        return {}
+    inner = f"{module_name(bundle.backward)}/"
+    made = package_files(bundle.backward).items()
+    return {f"{module}/{name}": content for name, content in made if name.startswith(inner)}
+
+
+def kernel_text(bundle: Bundle) -> str:
+    """The kernel's file in a package, as it is compiled there."""
+    name = f"kernel{language_of(bundle.language).suffix}"
+    return mark_caveat(name, write_kernel(bundle).encode(), bundle.caveat).decode()
+
+
+def _prebuilt_json(bundle: Bundle, kernel: bytes) -> Files:
+    """What the prebuilt library is for, and of which source; nothing where there is none."""
+    made = bundle.prebuilt
+    if made is None:
+        return {}
+    told: dict[str, JsonValue] = {
+        "schema_version": 1,
+        "file": PREBUILT,
+        "sha256": hashlib.sha256(made.content).hexdigest(),
+        "source_sha256": hashlib.sha256(kernel).hexdigest(),
+        "platform": made.platform,
+        "cuda": made.cuda,
+        "architectures": list(made.architectures),
+        "ptx": made.architectures[-1],
+        "flags": list(made.flags),
+    }
+    return {"prebuilt.json": _json(told)}
 
 
 def _apply_files(bundle: Bundle, module: str) -> Files:

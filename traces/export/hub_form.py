@@ -18,6 +18,7 @@ from ...syntax import parse_python
 from .bundle import Bundle
 from .compiled_forms import Texts, check_compiled, list_features, write_arguments, write_cuda
 from .render import module_name, operator_name, render, signature, whole_source
+from .sparse import find_csr
 
 _OWN_FLAGS = frozenset({"-shared", "-fPIC", "-march=native"})
 """The builder links by itself, and builds for machines that it does not run on."""
@@ -49,6 +50,8 @@ def hub_texts(bundle: Bundle) -> Texts:
         f"{folder}/_launch.py": render("package_launch.py.j2", bundle, **shared),
         "README.md": render("hub_usage.md.j2", bundle, is_built=is_built, kernel=kernel),
     }
+    if find_csr(bundle) is not None:
+        texts[f"{folder}/_csr.py"] = render("package_csr.py.j2", bundle, is_hub=True)
     return texts | (_binding(bundle) if is_built else {})
 
 

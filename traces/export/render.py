@@ -17,7 +17,9 @@ from .axes import plan_axes
 from .bundle import Bundle
 from .code import Code, derivation, extent
 from .facts import facts_of, without_paths
+from .gradients import find_gradient
 from .replaced import find_replaced
+from .sparse import find_csr
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -63,6 +65,9 @@ def render(template: str, bundle: Bundle, **more: object) -> str:
     plan = plan_axes(bundle)
     operator = operator_name(bundle)
     known: dict[str, object] = {"launcher": "_build", "is_hub": False}
+    second = bundle.backward
+    known["backward_module"] = module_name(second) if second else ""
+    known["backward_operator"] = operator_name(second) if second else ""
     language = language_of(bundle.language)
     return (
         _environment()
@@ -81,6 +86,8 @@ def render(template: str, bundle: Bundle, **more: object) -> str:
             output_names=tuple(t.name for t in bundle.outputs),
             signature=signature(bundle),
             replaced=find_replaced(bundle),
+            csr=find_csr(bundle),
+            gradient=find_gradient(bundle),
             is_for_gpu=language.is_for_gpu,
             suffix=language.suffix,
             **(known | more),

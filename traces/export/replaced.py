@@ -29,8 +29,16 @@ _BY_PROBLEM = {
 }
 
 
-_HALVES = ("_f16", "_bf16")
+HALVES = ("_f16", "_bf16")
 """What is put behind the name of a problem whose tensors are halves."""
+
+
+def plain_name(bundle: Bundle) -> str:
+    """The problem's name, whatever its precision."""
+    plain = bundle.problem
+    for half in HALVES:
+        plain = plain.removesuffix(half)
+    return plain
 
 
 def find_replaced(bundle: Bundle) -> Replaced | None:
@@ -38,7 +46,4 @@ def find_replaced(bundle: Bundle) -> Replaced | None:
 
     Products of one type that are made of a narrower one (TF32, int8) mean something else.
     """
-    plain = bundle.problem
-    for half in _HALVES:
-        plain = plain.removesuffix(half)
-    return _BY_PROBLEM.get(plain)
+    return _BY_PROBLEM.get(plain_name(bundle))

@@ -45,6 +45,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """The folder of each test kernel's package, by problem."""
     base = tmp_path_factory.mktemp("packages")
     made: list[Bundle] = [kernels.spmm(), kernels.softmax(), kernels.extremes()]
+    made += [kernels.sddmm(), kernels.row_sums(), kernels.gemm()]
     for bundle in made:
         export(bundle, "package", base / bundle.problem)
     return {bundle.problem: base / bundle.problem for bundle in made}

@@ -41,6 +41,39 @@ extern "C" void spmm_csr(int M, int N, int K, int nnz, const int* indptr, const 
 }
 """
 
+SDDMM = """\
+extern "C" void sddmm_csr(int M, int K, int D, int nnz, const int* indptr, const int* indices,
+                          const float* U, const float* V, float* E) {
+#pragma omp parallel for
+  for (int i = 0; i < M; ++i)
+    for (int p = indptr[i]; p < indptr[i + 1]; ++p) {
+      float sum = 0;
+      for (int d = 0; d < D; ++d) sum += U[(long)i * D + d] * V[(long)indices[p] * D + d];
+      E[p] = sum;
+    }
+}
+"""
+
+GEMM = """\
+extern "C" void gemm(int M, int N, int K, const float* A, const float* B, float* C) {
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < N; ++j) {
+      float sum = 0;
+      for (int k = 0; k < K; ++k) sum += A[(long)i * K + k] * B[(long)k * N + j];
+      C[(long)i * N + j] = sum;
+    }
+}
+"""
+
+ROW_SUMS = """\
+extern "C" void row_sums(int M, int nnz, const int* indptr, const float* values, float* y) {
+  for (int i = 0; i < M; ++i) {
+    y[i] = 0;
+    for (int p = indptr[i]; p < indptr[i + 1]; ++p) y[i] += values[p];
+  }
+}
+"""
+
 SOFTMAX = """\
 #include <cmath>
 extern "C" void softmax(int M, int N, const float* x, float* y) {
@@ -154,6 +187,63 @@ def spmm_case(name: str, rows: int, columns: int, width: int) -> Case:
     exact = matrix.astype(np.float64) @ dense.astype(np.float64)
     scale = abs(matrix).astype(np.float64) @ abs(dense).astype(np.float64)
     return Case(name, inputs, {"C": exact}, {"C": 2.0**-20 * scale})
+
+
+def sddmm(source: str = SDDMM, **more: Any) -> Bundle:
+    """A pattern without values."""
+    generator = np.random.default_rng(11)
+    matrix = sp.random_array((13, 8), density=0.3, format="csr", rng=generator)
+    u, v = (generator.normal(size=(n, 6)).astype(np.float32) for n in (13, 8))
+    rows = np.repeat(np.arange(13), np.diff(matrix.indptr))
+    terms = u[rows].astype(np.float64) * v[matrix.indices]
+    inputs = {"indptr": matrix.indptr, "indices": matrix.indices}
+    inputs = {name: array.astype(np.int32) for name, array in inputs.items()}
+    allowed = {"E": 2.0**-20 * abs(terms).sum(axis=1)}
+    case = Case("small", {**inputs, "U": u, "V": v}, {"E": terms.sum(axis=1)}, allowed)
+    known: dict[str, Any] = {
+        "title": "Sampled dense-dense product",
+        "axes": {"M": "rows", "K": "columns", "D": "features", "nnz": "entries"},
+        "inputs": (
+            TensorSpec("indptr", "int32", ("M+1",), is_index=True),
+            TensorSpec("indices", "int32", ("nnz",), is_index=True),
+            TensorSpec("U", "float32", ("M", "D")),
+            TensorSpec("V", "float32", ("K", "D")),
+        ),
+        "outputs": (TensorSpec("E", "float32", ("nnz",)),),
+        "cases": (case,),
+    }
+    return bundle("sddmm_csr", source, **(known | more))
+
+
+def gemm(source: str = GEMM, **more: Any) -> Bundle:
+    generator = np.random.default_rng(13)
+    a, b = (generator.normal(size=size).astype(np.float32) for size in ((5, 7), (7, 3)))
+    exact = a.astype(np.float64) @ b
+    allowed = {"C": 2.0**-20 * (abs(a).astype(np.float64) @ abs(b))}
+    known: dict[str, Any] = {
+        "axes": {"M": "rows", "N": "columns", "K": "depth"},
+        "inputs": (TensorSpec("A", "float32", ("M", "K")), TensorSpec("B", "float32", ("K", "N"))),
+        "outputs": (TensorSpec("C", "float32", ("M", "N")),),
+        "cases": (Case("small", {"A": a, "B": b}, {"C": exact}, allowed),),
+    }
+    return bundle("gemm", source, **(known | more))
+
+
+def row_sums() -> Bundle:
+    """Row pointers without columns, and the values."""
+    values = np.array([1, -2, 4], dtype=np.float32)
+    inputs = {"indptr": np.array([0, 2, 2, 3], dtype=np.int32), "values": values}
+    exact = np.array([-1.0, 0.0, 4.0])
+    known: dict[str, Any] = {
+        "axes": {"M": "rows", "nnz": "entries"},
+        "inputs": (
+            TensorSpec("indptr", "int32", ("M+1",), is_index=True),
+            TensorSpec("values", "float32", ("nnz",)),
+        ),
+        "outputs": (TensorSpec("y", "float32", ("M",)),),
+        "cases": (Case("small", inputs, {"y": exact}, {"y": np.zeros(())}),),
+    }
+    return bundle("row_sums", ROW_SUMS, **known)
 
 
 def softmax(source: str = SOFTMAX, **more: Any) -> Bundle:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import json
+import platform
 import re
 import subprocess
 import sys
@@ -18,10 +21,13 @@ import torch
 import triton
 
 from kernelwright.errors import PrerequisiteError, UsageError
+from kernelwright.sandbox.builders.cuda_library import build_library, read_architectures
 from kernelwright.sandbox.builders.toolchain import find_nvcc
+from kernelwright.sandbox.builders.workshop import Workshop
+from kernelwright.sandbox.isolation.choose import choose
 from kernelwright.tests.traces.export.conftest import Run, module_of
 from kernelwright.tests.traces.export.test_compiled_forms import recipe_bundle
-from kernelwright.traces.export import export
+from kernelwright.traces.export import Prebuilt, export, kernel_text
 
 COMPILER = """#!/usr/bin/env python3
 import subprocess, sys
@@ -140,6 +146,100 @@ def test_what_cannot_be_built_is_said_with_a_remedy(
         build.library()
 
 
+def prebuilt_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, architectures: tuple[str, ...]
+) -> tuple[ModuleType, Path]:
+    """`_build` of a package whose prebuilt library is the stand-in, and no compiler anywhere."""
+    (tmp_path / "library.cpp").write_text(LIBRARY.format(code=0))
+    command = ["g++", "-shared", "-fPIC", "library.cpp", "-o", "library.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    here = f"{sys.platform}-{platform.machine()}"
+    content = (tmp_path / "library.so").read_bytes()
+    made = Prebuilt(content, architectures, here, "13.0", ("-O3",))
+    folder = tmp_path / "package"
+    bundle = replace(recipe_bundle("softmax", "cuda"), prebuilt=made)
+    export(bundle, "package", folder, unverified=True)
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.setenv("NVCC", "/nowhere/nvcc")
+    monkeypatch.setenv("KW_KERNEL_CACHE", str(tmp_path / "cache"))
+    name = module_of(folder)
+    for each in [each for each in sys.modules if each.split(".")[0] == name]:
+        monkeypatch.delitem(sys.modules, each)
+    return importlib.import_module(f"{name}._build"), folder / name
+
+
+def see_gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int]) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+
+
+def test_a_prebuilt_library_is_called_where_no_compiler_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, module = prebuilt_package(tmp_path, monkeypatch, ("80", "90"))
+    see_gpu(monkeypatch, (9, 0))
+    x, y = torch.randn(5, 33), torch.empty(5, 33)
+    build.launch((5, 33), (), (x, y), 77)
+    torch.testing.assert_close(y, torch.softmax(x, 1))
+    assert build.library() == module / "prebuilt.so"
+    assert not (tmp_path / "cache").exists()
+    told = json.loads((module / "prebuilt.json").read_text())
+    assert (told["architectures"], told["ptx"], told["cuda"]) == (["80", "90"], "90", "13.0")
+    assert "emulated, never timed" in told["caveat"]
+    project = tomllib.loads((module.parent / "pyproject.toml").read_text())
+    assert "prebuilt.so" in str(project["tool"]["setuptools"]["package-data"])
+
+
+@pytest.mark.parametrize(
+    ("architectures", "fits", "misfits"),
+    [
+        (("80",), [(8, 0), (8, 9), (9, 0), (12, 0)], [(7, 5)]),
+        (("90", "80"), [(8, 0), (9, 0), (10, 0)], [(7, 0)]),
+        (("90a",), [(9, 0)], [(8, 0), (9, 1), (10, 0)]),
+        (("100f",), [(10, 0), (10, 3)], [(9, 0), (12, 0)]),
+    ],
+)
+def test_a_library_is_for_gpus_that_it_has_code_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    architectures: tuple[str, ...],
+    fits: list[tuple[int, int]],
+    misfits: list[tuple[int, int]],
+) -> None:
+    build, module = prebuilt_package(tmp_path, monkeypatch, architectures)
+    for capability in fits:
+        see_gpu(monkeypatch, capability)
+        assert build.library() == module / "prebuilt.so", capability
+    for major, minor in misfits:
+        see_gpu(monkeypatch, (major, minor))
+        told = f"code for {', '.join(architectures)}, this GPU has {major}.{minor}; no CUDA"
+        with pytest.raises(build.KernelBuildError, match=told):
+            build.library()
+
+
+def test_what_does_not_fit_is_compiled_and_what_was_changed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build, module = prebuilt_package(tmp_path, monkeypatch, ("90",))
+    told = json.loads((module / "prebuilt.json").read_text())
+    monkeypatch.setenv("NVCC", str(stand_in(tmp_path)[0]))
+    (tmp_path / "cache").mkdir(mode=0o700)
+    monkeypatch.setenv("KW_CUDA_ARCHS", "80")
+    assert build.library().parent == tmp_path / "cache"
+    monkeypatch.delenv("KW_CUDA_ARCHS")
+    other = json.dumps({**told, "platform": "linux-sparc"})
+    (module / "prebuilt.json").write_text(other)
+    assert build.library().parent == tmp_path / "cache"
+    (module / "prebuilt.json").write_text(json.dumps(told))
+    assert build.library() == module / "prebuilt.so"
+    with (module / "kernel.cu").open("a") as source:
+        source.write("// edited\n")
+    with pytest.raises(
+        build.KernelBuildError, match=r"kernel\.cu is not what prebuilt\.json tells"
+    ):
+        build.library()
+
+
 def test_without_a_gpu_the_command_says_so(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "package"
     export(recipe_bundle("softmax", "cuda"), "package", folder, unverified=True)
@@ -167,6 +267,35 @@ def test_nvcc_makes_code_for_two_architectures_and_ptx(
     listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert set(re.findall(r"(sm_\d+)\.cubin", listed)) == {"sm_80", "sm_90"}, listed
     assert set(re.findall(r"(sm_\d+)\.ptx", listed)) == {"sm_90"}, listed
+
+
+@pytest.mark.slow
+def test_nvcc_prebuilds_for_two_architectures_in_a_jail(tmp_path: Path, run: Run) -> None:
+    try:
+        find_nvcc()
+    except PrerequisiteError as error:
+        pytest.skip(str(error))
+    bundle = recipe_bundle("softmax", "cuda")
+    workshop = Workshop(choose(), Path())
+    asked = read_architectures("80;sm_90")
+    made = build_library(workshop, kernel_text(bundle), asked)
+    told = Prebuilt(made.content, made.architectures, made.platform, made.cuda, made.flags)
+    folder = tmp_path / "package"
+    export(replace(bundle, prebuilt=told), "package", folder, unverified=True)
+    done = run(sys.executable, "-m", module_of(folder), "build", path=folder, NVCC="/nowhere")
+    assert done.returncode == 0, done.stderr
+    library = Path(done.stdout.strip())
+    assert library == folder / module_of(folder) / "prebuilt.so"
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    command = [str(tool), "-lelf", "-lptx", str(library)]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert set(re.findall(r"(sm_\d+)\.cubin", listed)) == {"sm_80", "sm_90"}, listed
+    assert set(re.findall(r"(sm_\d+)\.ptx", listed)) == {"sm_90"}, listed
+    loaded = ctypes.CDLL(str(library))
+    assert loaded.softmax_launch
+    with pytest.raises(UsageError, match="nvcc makes no library for 11") as refused:
+        build_library(workshop, kernel_text(bundle), ("11",))
+    assert refused.value.hint
 
 
 def test_one_without_a_plan_is_refused(tmp_path: Path) -> None:

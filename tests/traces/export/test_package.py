@@ -187,7 +187,9 @@ def test_the_record_is_the_verdict(packages: dict[str, Path]) -> None:
     assert [step["number"] for step in provenance["lineage"]] == [1, 7]
 
 
-@pytest.mark.parametrize("problem", ["spmm_csr", "softmax", "extremes"])
+@pytest.mark.parametrize(
+    "problem", [*["spmm_csr", "sddmm_csr", "row_sums", "gemm", "softmax", "extremes"]]
+)
 def test_the_generated_code_passes_the_linter(packages: dict[str, Path], problem: str) -> None:
     folder = packages[problem]
     rules = "E4,E7,E9,F,I,UP,B,SIM,RUF,RET,PERF,N8"

@@ -16,6 +16,16 @@ from kernelwright.traces.export import Bundle, export
 from kernelwright.traces.records import candidate_id
 from kernelwright.workbench.host_code import write_host_code
 
+SPARSE = """
+import torch, {module}
+dense, b = torch.randn(6, 9).relu(), torch.randn(9, 5)
+a = dense.to_sparse_csr()
+assert a.col_indices().dtype is torch.int64
+torch.testing.assert_close({module}.spmm_csr(a, b), dense @ b)
+flat = (a.crow_indices(), a.col_indices(), a.values())
+torch.testing.assert_close({module}.spmm_csr(*flat, b), dense @ b)
+"""
+
 
 def changed(bundle: Bundle, old: str, new: str) -> Bundle:
     """The candidate with another text, which its verdict is about."""
@@ -63,6 +73,15 @@ def test_its_self_test_passes_by_the_plan(tmp_path: Path, run: Run, problem: str
     assert code == 0, said
     checks = 1 + 2 * len(bundle.cases)
     assert f"{checks} of {checks} checks passed" in said
+
+
+@pytest.mark.slow
+def test_it_takes_a_csr_tensor_with_int64_indices(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "package"
+    export(recipe_bundle("spmm_csr", "triton"), "package", folder, unverified=True)
+    program = SPARSE.format(module=module_of(folder))
+    done = run(sys.executable, "-c", program, path=folder, TRITON_INTERPRET="1")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
