@@ -31,7 +31,8 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: demo test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
-	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static clean
+	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static \
+	model-pairs metrics-derived clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -245,6 +246,14 @@ noise: $(STAMP)
 # What the static profile says of kernels whose order is known; writes docs/results/static.md.
 static: $(STAMP)
 	$(BIN)/python benchmarks/static_profiles.py
+
+# Pairs of kernels whose order is known, by the model of time; writes docs/results/model-pairs.md.
+model-pairs: $(STAMP)
+	$(BIN)/python benchmarks/pairs.py
+
+# Counters chosen from a device's record; writes docs/results/metrics-derived.md.
+metrics-derived: $(STAMP)
+	$(BIN)/python benchmarks/derived_metrics.py
 
 # What the sandbox enforces in six environments; writes docs/results/isolation.md. Best as root.
 isolation: $(STAMP)

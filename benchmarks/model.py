@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import itertools
 import json
 import math
 import os
@@ -33,7 +34,7 @@ from contact import figures
 from machine import machine
 from scipy.stats import spearmanr
 
-from kernelwright.errors import ExitCode
+from kernelwright.errors import ExitCode, UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import recipes_for
@@ -41,12 +42,17 @@ from kernelwright.tests.gpu.attempt import JAIL, is_weak_accepted
 from kernelwright.traces.records import MODELLED_US, Counting, Verdict
 from kernelwright.verifier import evaluation
 from kernelwright.verifier.profile import nsight
+from kernelwright.verifier.profile.derive import MeasuredSample
+from kernelwright.verifier.profile.fit import fit
 from kernelwright.verifier.request import Order, Task
-from kernelwright.verifier.stands import device_tools
+from kernelwright.verifier.stands import device_tools, emulated_looks
 from kernelwright.verifier.stands.device import DeviceStand
+from kernelwright.verifier.stands.emulated import EmulatedStand
 from kernelwright.verifier.stands.leased import Machine
 from kernelwright.verifier.stands.opening import open_stand
 
+APART = 1.25
+"""Measured times that differ by this factor are told apart; screenings vary by a few percent."""
 SEED = 20
 """Of the points that are drawn beside each recipe's first."""
 LANGUAGES = ("cuda", "triton")
@@ -183,6 +189,10 @@ def modelled(lines: list[Line], folder: Path) -> Iterator[Line]:
             known = verdict.profile.metrics if verdict.profile else ()
             figures = {m.name: m.value for m in known}
             told = {"emulated": figures, "emulated_us": verdict.modelled_us}
+            assert isinstance(stand, EmulatedStand)
+            made = stand.tools.build(each["language"], source, SEED)
+            static = emulated_looks.static_profile(stand.tools.ground, made)
+            told["static_us"] = static.get(MODELLED_US)
             yield {**each, **told, "why": verdict.reasons}
 
 
@@ -203,7 +213,44 @@ def row(found: list[Line], name: str) -> str:
     )
 
 
-def page(rows: list[str], lines: list[Line], counters: int) -> str:
+def tell_pairs(found: list[Line], name: str) -> str:
+    """Of kernels of one problem whose measured times are clearly apart: how many the model has in
+    their order."""
+    right = total = 0
+    for one, other in itertools.combinations(found, 2):
+        is_same = (one["problem"], one["language"]) == (other["problem"], other["language"])
+        if not is_same or not (one.get(name) and other.get(name)):
+            continue
+        if max(one["us"], other["us"]) >= APART * min(one["us"], other["us"]):
+            total += 1
+            right += (one["us"] > other["us"]) == (one[name] > other[name])
+    return f"{name.removesuffix('_us')}: {right} of {total} ({right / max(total, 1):.0%})"
+
+
+def tell_fit(found: list[Line]) -> list[str]:
+    """What `metrics fit` makes of the record, and what that is worth on problems left out."""
+    samples = [
+        MeasuredSample(f"{one['problem']} {one['language']}", "", (), one["us"], one["emulated"])
+        for one in found
+    ]
+    try:
+        fitted = fit(samples)
+    except UsageError as error:
+        return [f"Not fitted: {error}."]
+    scales = ", ".join(f"{term} x {scale:.2f}" for term, scale in sorted(fitted.scales.items()))
+    told = {"as it is": fitted.before, "fitted": fitted.after, "left out": fitted.held_out}
+    errors = "; ".join(
+        f"{name}: bias {each.bias:.2f}, nine of ten within {each.nine_of_ten:.2f}"
+        for name, each in told.items()
+    )
+    verdict = "better" if fitted.is_better else "no better, and `--write` would not keep it"
+    return [
+        f"Fitted as by `kernelwright metrics fit`, with the emulation's counts: {scales}. "
+        f"{errors}. On problems that were left out the fit is {verdict}."
+    ]
+
+
+def page(rows: list[str], lines: list[Line], counters: int, found: list[Line]) -> str:
     """The whole page."""
     device = ", ".join(sorted({f"{each['device']} (driver {each['driver']})" for each in lines}))
     return "\n".join(
@@ -225,6 +272,12 @@ def page(rows: list[str], lines: list[Line], counters: int) -> str:
             "|---|---|---|---|---|---|---|---|",
             *rows,
             "",
+            f"Pairs of one problem whose measured times differ by {APART - 1:.0%} or more, in "
+            f"their order by the model: {tell_pairs(found, 'static_us')}, "
+            f"{tell_pairs(found, 'emulated_us')}.",
+            "",
+            *tell_fit(found),
+            "",
         ]
     )
 
@@ -242,7 +295,8 @@ def compare(asked: argparse.Namespace) -> int:
             emulated += found
             rows += [row(found, name) for name in ("static_us", "emulated_us") if found]
             print("\n".join(rows[-2:]), file=sys.stderr, flush=True)
-    asked.out.write_text(page(rows, timed, sum("launches" in each for each in lines)))
+    counters = sum("launches" in each for each in lines)
+    asked.out.write_text(page(rows, timed, counters, emulated))
     if asked.counts:
         asked.counts.write_text(counts_page(emulated, str(asked.file)))
     return 0

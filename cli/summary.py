@@ -117,9 +117,11 @@ def _leader(history: History) -> Iterator[str]:
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     lead = f"leads by modelled time: {entry.candidate[:10]} (#{entry.number})"
     yield f"{lead}  {entry.family}  {knobs}".rstrip()
+    from ..verifier.profile.remarks import known_error
+
     yield (
-        f"  {verdict.label}, {micros(verdict.modelled_us)} modelled on {verdict.workload}; "
-        f"nothing ran on {verdict.target}: no speed-up is claimed"
+        f"  {verdict.label}, {micros(verdict.modelled_us)} modelled on {verdict.workload}"
+        f"{known_error(verdict.target)}; nothing ran on {verdict.target}: no speed-up is claimed"
     )
 
 

@@ -87,12 +87,11 @@ def modelled(profile: Profile) -> float:
 
 
 @pytest.mark.slow
-def test_row_caching_and_warp_merging_make_spmm_faster(profiled: Profiled) -> None:
-    """The ladder of GE-SpMM on the graph that it is told for."""
-    naive, caching, merging = (
-        profiled("spmm_csr", "pubmed-128", family) for family in ("naive", "crc", "crc-cwm")
-    )
-    assert modelled(naive) > modelled(caching) > modelled(merging)
+def test_warp_merging_makes_spmm_faster(profiled: Profiled) -> None:
+    """The ends of GE-SpMM's ladder on the graph that it is told for, as an H200 has them, too. Row
+    caching alone is no step of it there (docs/results/model-pairs.md)."""
+    naive, merging = (profiled("spmm_csr", "pubmed-128", family) for family in ("naive", "crc-cwm"))
+    assert modelled(naive) > 1.1 * modelled(merging)
     # What B's rows need to pass through L2 bounds it; no branch or tail that is not taken does.
     gathered_us = 88648 * 128 * 4 / L2_RATE
     assert 0.8 * gathered_us < (merging.get("model_l2_us") or 0) < 1.6 * gathered_us

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which loads of a stretch of code wait for the answers of others: first an index, then a value.
+"""How often a warp waits for loads in a stretch of code: for an index, then for what it points at,
+and as often as registers are too few to have all of its loads under way at once.
 
-Registers are followed from where they are written to where they are read, and values through shared
-memory as a whole. It knows how operands are written in listings and nothing of what waiting costs.
+Registers are followed from where a load will write them to where they are needed. It knows how
+operands are written in listings and nothing of what waiting costs.
 """
 
 from __future__ import annotations
@@ -23,22 +24,21 @@ _WORD = 4
 
 
 def count_chained(instructions: Iterable[Instruction]) -> dict[int, int]:
-    """How many loads each load waits for in a row, itself included, by address."""
-    levels: dict[int, int] = {}
-    shared = 0
+    """How many times a warp has waited for loads once each load has answered, by its address.
+
+    A warp issues in order: at the first instruction that needs a register whose load is under way,
+    to read it or to write it again, it waits for that and for all loads issued before.
+    """
+    waits, pending = 0, set[int]()
     found = {}
     for instruction in instructions:
         written, read = _operands(instruction)
-        level = max((levels.get(register, 0) for register in read), default=0)
-        kind = kind_of(instruction)
-        if kind in (OpClass.LOAD, OpClass.ATOMIC):
-            level += 1
-            found[instruction.address] = level
-        elif kind is OpClass.SHARED and not written:
-            shared = max(shared, level)
-        elif kind is OpClass.SHARED:
-            level = max(level, shared)
-        levels.update(dict.fromkeys(written, level))
+        if pending.intersection(written) or pending.intersection(read):
+            waits += 1
+            pending.clear()
+        if kind_of(instruction) in (OpClass.LOAD, OpClass.ATOMIC):
+            found[instruction.address] = waits + 1
+            pending.update(written)
     return found
 
 

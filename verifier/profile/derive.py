@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -31,6 +32,9 @@ FLAT = 0.01
 """Spread over mean below which a metric does not vary."""
 ALIAS = 0.999
 """|r| of logarithms from which a metric is the time itself, or its reciprocal."""
+CLOCKS = re.compile(r"time_duration|__cycles_(active|elapsed)\.(avg|max|min|sum)$")
+"""Counters that are clocks. Beside times of other calls, with a cold cache, they correlate by 0.97
+and not by ALIAS, and before all that could explain it (docs/results/metrics-derived.md)."""
 COLLINEAR = 0.95
 TOP = 20
 """Strongest metrics of a task that may be kept."""
@@ -226,7 +230,7 @@ def _correlations(
         varying = {task: one for task, one in told.items() if _varies(one.values)}
         if not varying:
             dropped.append(Ranked(name, Fate.FLAT))
-        elif all(_is_the_time(one.values, one.time) for one in varying.values()):
+        elif CLOCKS.search(name) or all(_is_the_time(o.values, o.time) for o in varying.values()):
             dropped.append(Ranked(name, Fate.ALIAS, 1.0))
         else:
             r[name] = {t: _pearson(one.values, one.time) for t, one in varying.items()}

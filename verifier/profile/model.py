@@ -308,7 +308,7 @@ def _wait(
 ) -> float:
     """Cycles that all passes of a loop wait.
 
-    Loads of one pass are under way together, except those that wait for the answers of others.
+    Loads are under way together up to the first instruction that needs one of their registers.
 
     Args:
         executed: Its instructions, and how often a warp executes each.
@@ -327,7 +327,7 @@ def _wait(
 def _by_level(
     executed: Sequence[tuple[Instruction, float]], load_cycles: Callable[[int], float]
 ) -> dict[int, list[float]]:
-    """What the loads wait, by how many of them wait for each other in a row."""
+    """What the loads wait, by how many waits there were until each answered."""
     often = {instruction.address: times for instruction, times in executed}
     found: dict[int, list[float]] = defaultdict(list)
     for address, level in count_chained(i for i, _ in executed if not _is_near(i)).items():

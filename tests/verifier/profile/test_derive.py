@@ -19,6 +19,7 @@ from kernelwright.verifier.profile.metrics import catalogue
 
 RECORDED = Path(__file__).parent / "recorded"
 TUNING = Path(kernelwright.__file__).parent.parent / "shared" / "data" / "tuning"
+RECORD = Path(__file__).parents[3] / "benchmarks" / "records" / "h200-2026-11-27.jsonl"
 TASKS = ("spmm/a", "gemm/b", "conv/c")
 
 
@@ -191,6 +192,22 @@ def test_recorded_candidates_of_the_cpu() -> None:
     }
     assert found.kept
     assert not set(found.kept) & {"latency_us", "achieved_gbs", "achieved_gflops"}
+
+
+def test_no_clock_of_a_recorded_device_is_kept() -> None:
+    """By correlation alone two would be: cycles and durations go with the time by 0.97."""
+    samples = []
+    for line in RECORD.read_text("utf-8").splitlines():
+        one = json.loads(line)
+        if one.get("us") and one.get("launches"):
+            figures = one["launches"][0]["figures"]
+            samples.append(MeasuredSample(one["problem"], "sm_90", (), one["us"], figures))
+    found = derive(samples)
+    ranked = {one.name: one.fate for one in found.ranked}
+    assert ranked["gpu__time_duration.sum"] is Fate.ALIAS
+    assert ranked["sm__cycles_active.avg"] is Fate.ALIAS
+    assert "dram__throughput.avg.pct_of_peak_sustained_elapsed" in found.kept
+    assert not any("cycles_active.avg" in name for name in found.kept)
 
 
 def tuning_samples(device: str) -> list[MeasuredSample]:
