@@ -13,6 +13,7 @@ from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.languages import CPP, CUDA, PYTHON, TRITON, Language, language_of
 from ...kernelbench.problem import Problem
 from ...kernelbench.skeleton import signature
+from ...kernelbench.targets import Vendor, target_of
 from ...sandbox.builders.compiler import BASE_FLAGS, VARIANT_FLAGS
 from ...sandbox.builders.cpp import preparing
 from ...sandbox.builders.model import BuildVariant
@@ -62,6 +63,12 @@ def _cuda(situation: Situation, target: str) -> dict[str, str]:
     return {"compiler": "--std=c++20 -lineinfo --fmad=true", **_plan(situation, target)}
 
 
+def _triton(situation: Situation, target: str) -> dict[str, str]:
+    chip = target_of(target).gpu
+    is_amd = chip is not None and chip.vendor is Vendor.AMD
+    return {"wavefront": str(chip.warp) if chip and is_amd else "", **_plan(situation, target)}
+
+
 def _plan_names(problem: Problem) -> str:
     axes = f"the axes {', '.join(problem.axes)}"
     if not any(tensor.name == "indptr" for tensor in problem.inputs):
@@ -77,7 +84,7 @@ GUIDES: dict[Language, Guide] = {
         "\n\nThese are the types that a plan can pass; name and split kernels as you like.",
     ),
     TRITON: Guide(
-        _plan,
+        _triton,
         "\n\nThese are the values that a plan can pass; name and split kernels as you like.",
     ),
     PYTHON: Guide(_threads),
