@@ -1,4 +1,4 @@
-"""What the guides say of a target: AMD's wavefronts and defaults where they hold, and only there."""
+"""What guides say of a target: AMD's wavefronts and defaults where they hold, and only there."""
 
 from __future__ import annotations
 
