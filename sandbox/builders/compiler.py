@@ -30,7 +30,7 @@ BASE_FLAGS = (
 )
 VARIANT_FLAGS = {
     # Lines for who reads the code later; what runs is the same.
-    BuildVariant.RELEASE: ("-O3", "-g1", "-gno-record-gcc-switches"),
+    BuildVariant.RELEASE: ("-O3", "-g1", "-gno-column-info", "-gno-record-gcc-switches"),
     BuildVariant.SANITIZED: (
         "-O1",
         "-g1",

@@ -76,7 +76,7 @@ def metrics_of(counts: Counts) -> list[Metric]:
             Metric(
                 name=f"{figure}:{name}",
                 value=value,
-                unit=f"MB on {counts.shape}" if figure == "traffic" else "",
+                unit=f"{'MB ' if figure == 'traffic' else ''}in all launches on {counts.shape}",
                 level=Level.EMULATED,
             )
             for figure, value in figures.items()

@@ -49,8 +49,6 @@ from .timed import MountedToBeTimed
 from .verdict_draft import Draft
 
 X86 = "x86_64"
-_PROFILERS = ThreadPoolExecutor(1, thread_name_prefix="hot-loops")
-"""Reads what was built while it is tried."""
 
 
 @dataclass
@@ -171,7 +169,6 @@ class MountedOnCpu(MountedToBeTimed):
         self._turns = turns
         self._known: Profile | None = None
         self._counts: perf_events.Counts | None = None
-        self._loops = _PROFILERS.submit(_list_loops, draft.session.workshop, self._built)
         self._trials: Future[list[Trial]]
 
     @contextmanager
@@ -293,7 +290,7 @@ class MountedOnCpu(MountedToBeTimed):
     def _look_inside(self) -> profiling.Inside:
         """Its hot loops, and what the hardware counted in its first timed process."""
         try:
-            loops = tuple(self._loops.result())
+            loops = tuple(_list_loops(self.draft.session.workshop, self._built))
         except PrerequisiteError as lacking:
             return profiling.Inside(lack=str(lacking), counts=self._counts)
         return profiling.Inside(loops, counts=self._counts)
