@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from kernelwright.errors import PrerequisiteError
 from kernelwright.sandbox.isolation import choose
@@ -16,6 +17,10 @@ from kernelwright.tests.court import Court
 from kernelwright.tests.jails import no_jail, skip_for_want_of_one
 from kernelwright.tests.memory import has_room
 from kernelwright.tests.sampling import IS_WHOLE, TURN, in_turn
+
+# No test says anything about times, and on a busy machine any example may take long.
+settings.register_profile("busy", deadline=None)
+settings.load_profile("busy")
 
 IN_MEMORY = Path("/dev/shm")
 ROOM_BYTES = 6 << 30
