@@ -18,8 +18,9 @@ from pathlib import Path
 import pytest
 
 from kernelwright.benchmarks.contact.records import ENDS, FILE, Records
+from kernelwright.tests.sampling import one_in
 
-pytestmark = [pytest.mark.slow, pytest.mark.jail]
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = ROOT / "benchmarks" / "first_contact.py"
@@ -74,6 +75,7 @@ def assert_pages_come_from_the_bundle(out: Path, folder: Path) -> None:
             (folder / page.name).unlink()
 
 
+@pytest.mark.jail
 def test_facts_tests_and_canary(tmp_path: Path) -> None:
     out = tmp_path / "contact"
     before = {path: path.stat().st_mtime_ns for path in (ROOT / "docs" / "results").iterdir()}
@@ -111,7 +113,7 @@ ENDINGS = ("with", "without")
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("part", ["recipes", "fairness", "emulation", "model"])
+@pytest.mark.parametrize("part", one_in(2, ["recipes", "fairness", "emulation", "model"]))
 def test_a_part_that_times_kernels(tmp_path: Path, part: str) -> None:
     out = tmp_path / "contact"
     done = contact(out, "--part", part)
@@ -133,7 +135,8 @@ def test_a_part_that_times_kernels(tmp_path: Path, part: str) -> None:
     assert_pages_come_from_the_bundle(out, tmp_path / "anew")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.heavy
+@pytest.mark.parametrize("number", one_in(2, [signal.SIGKILL, signal.SIGTERM]))
 def test_what_was_found_outlives_a_kill_and_the_same_command_goes_on(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -173,6 +176,7 @@ def test_a_part_that_takes_too_long_is_cut_off_and_the_next_goes_on(tmp_path: Pa
     assert not programs_of(out)
 
 
+@pytest.mark.heavy
 def test_what_no_time_was_left_for_is_told_and_tried_again(tmp_path: Path) -> None:
     out = tmp_path / "contact"
     for _ in range(2):
