@@ -69,8 +69,9 @@ def page(rows: list[str], told: int) -> str:
             f"Made by `python benchmarks/pairs.py` on {datetime.date.today().isoformat()}: "
             f"{machine()}. Modelled for {sheet.name}, in µs, each on its problem's default "
             "workload; nothing was timed here. Measured ratios are those of the H200's record "
-            f"([model.md](model.md)). A pair is told apart from a ratio of {MARGIN} on, which is "
-            "how far apart the model has kernels that the device takes equally long for.",
+            "([model.md](model.md)); of `gemm`'s naive kernel an earlier form was measured. A pair "
+            f"is told apart from a ratio of {MARGIN} on, which is how far apart the model has "
+            "kernels that the device takes equally long for.",
             "",
             f"{told} of {len(rows)} are told apart.",
             "",
