@@ -36,6 +36,7 @@ from . import (
     problems,
     run,
     space,
+    suite,
 )
 from .common import Globals
 
@@ -55,6 +56,7 @@ app.command("problems")(problems.problems)
 app.command("doctor")(doctor.doctor)
 app.command("audit")(audit.audit)
 app.command("bench")(bench.bench)
+app.command("suite")(suite.suite)
 app.command("portfolio")(portfolio.portfolio)
 app.command("list")(browse.list_campaigns)
 app.command("show")(browse.show)

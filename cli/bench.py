@@ -93,7 +93,7 @@ def bench(
         cpus=config.cpus,
     )
     check(planned)
-    _tell(planned, _scores(planned, config), config, as_json=as_json)
+    _tell(planned, run_trials(planned, config), config, as_json=as_json)
 
 
 def _tell(planned: Bench, scores: list[Score] | None, config: Config, *, as_json: bool) -> None:
@@ -112,7 +112,7 @@ def _tell(planned: Bench, scores: list[Score] | None, config: Config, *, as_json
         out.print(part, soft_wrap=isinstance(part, str))
 
 
-def _scores(planned: Bench, config: Config) -> list[Score] | None:
+def run_trials(planned: Bench, config: Config) -> list[Score] | None:
     """Runs what is left of the bench; None after a Ctrl-C."""
     from ..agents.models.choosing import ModelSettings
     from ..agents.stop import Stop
@@ -128,8 +128,9 @@ def _scores(planned: Bench, config: Config) -> list[Score] | None:
     opened: list[RefereeProcess] = []
 
     def referee_of(problem: str) -> AbstractContextManager[Referee]:
+        name, workload = planned.find_task(problem)
         task = tasks.make_task(
-            config, problem, planned.workload or None, None, planned.target, planned.language
+            config, name, workload or None, None, planned.target, planned.language
         )
         prose.print(f"starting the referee for {problem} …", markup=False)
         opened.append(open_referee(task))

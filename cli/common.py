@@ -19,6 +19,7 @@ import typer
 
 from .. import config as settings
 from ..config import Config, Resolved
+from ..errors import StorageError, UsageError
 from ..kernelbench.languages import list_names
 from ..traces.options import Flag, Options
 
@@ -214,6 +215,24 @@ def emit(document: Mapping[str, Any]) -> None:
     json.dump(whole, sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
     sys.stdout.write("\n")
     sys.stdout.flush()
+
+
+def check_output(path: Path) -> None:
+    """Before long work: raises UsageError where the file could not be written behind it."""
+    if path.is_dir() or not path.absolute().parent.is_dir():
+        what = "is a folder" if path.is_dir() else f"lies in {path.parent}, which is no folder"
+        raise UsageError(f"the file {path} {what}", hint="name a file in a folder that exists")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Raises StorageError where it cannot be written."""
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}",
+            hint="name another file; the same command writes it again without new work",
+        ) from error
 
 
 def put(text: str = "") -> None:

@@ -64,6 +64,10 @@ class Bench:
         """Whether any of its campaigns asks a language model."""
         return is_model(self.model) or is_model(self.judge_model)
 
+    def find_task(self, problem: str) -> tuple[str, str]:
+        """The name of the problem, and that of its workload; empty: its default."""
+        return problem, self.workload
+
     def trials(self, problem: str) -> Iterator[BenchCampaign]:
         """The campaigns of one problem, seed by seed; no workflow is always the first."""
         for seed in range(self.seeds):
@@ -73,9 +77,10 @@ class Bench:
 
     def request(self, trial: BenchCampaign) -> CampaignRequest:
         """The campaign of a trial. All have the same caps, and none stops before them by itself."""
+        problem, workload = self.find_task(trial.problem)
         return CampaignRequest(
-            problem=trial.problem,
-            workload=self.workload,
+            problem=problem,
+            workload=workload,
             target=self.target,
             language=self.language,
             workflow=trial.workflow,
@@ -94,7 +99,7 @@ class Bench:
         parts = {
             "trial": list(trial),
             "workflow": admission.version_of(trial.workflow, asks_models=self.asks_models),
-            "problem": registry.get(trial.problem).version,
+            "problem": registry.get(self.find_task(trial.problem)[0]).version,
             "workload": self.workload,
             "target": self.target,
             "language": self.language,
@@ -159,7 +164,8 @@ def check(bench: Bench) -> None:
     for workflow in bench.workflows:
         admission.check_coder(workflow, has_model=bench.model not in OFFLINE)
     for name in bench.problems:
-        registry.workload_for(registry.get(name), bench.workload)
+        problem, workload = bench.find_task(name)
+        registry.workload_for(registry.get(problem), workload)
 
 
 def check_ends(limits: Mapping[str, float], models: Sequence[Model]) -> None:

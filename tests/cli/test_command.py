@@ -17,6 +17,7 @@ COMMANDS = (
     "doctor",
     "audit",
     "bench",
+    "suite",
     "portfolio",
     "list",
     "show",
