@@ -57,16 +57,17 @@ def collect(work: Work) -> None:
     """Each jail, with and without; then whether the device is well."""
     with nvml.open_nvml() as module:
         way = access(nvml.devices(module)[0])
+    missing = {name: reason for name, made in JAILS.items() if (reason := made().is_available())}
     for name, made in JAILS.items():
         for how in (WITHOUT, WITH):
             unit = f"{name} {how}"
             if work.is_kept(unit):
                 continue
             jail: Any = made()
+            if reason := missing.get(name):
+                _tell_missing(work, unit, name, how, reason, is_only=len(missing) == len(JAILS))
+                continue
             try:
-                if reason := jail.is_available():
-                    work.fail(unit, f"no jail works: {name}: {reason}", jail=name, how=how)
-                    continue
                 asked = WithDevice(jail, way) if how == WITH else jail
                 found = probe(asked, _folder(work, unit))
             except (KernelwrightError, OSError) as error:
@@ -80,6 +81,16 @@ def collect(work: Work) -> None:
             work.keep("afterwards", is_well=True)
         else:
             work.fail("afterwards", told.reason, is_well=False)
+
+
+def _tell_missing(
+    work: Work, unit: str, name: str, how: str, reason: str, *, is_only: bool
+) -> None:
+    """A jail that does not work here is a fact where another one confines, else a failure."""
+    if is_only:
+        work.fail(unit, f"no jail works: {name}: {reason}", jail=name, how=how)
+    else:
+        work.keep(unit, jail=name, how=how, missing=reason)
 
 
 def _folder(work: Work, unit: str) -> Path:

@@ -103,6 +103,9 @@ def _canary(found: dict[str, Record]) -> list[str]:
         lines.append(f"| `{name}` | {states} |")
     well = found.get("afterwards", {}).get("is_well")
     lines += ["", f"The device afterwards: {'well' if well else 'not known to be well'}.", ""]
+    absent = {r["jail"]: r["missing"] for r in found.values() if "missing" in r}
+    lines += [f"Not here: {jail}: {cell(reason)}." for jail, reason in absent.items()]
+    lines += [""] if absent else []
     for unit, record in probed.items():
         lines += [f"## {unit}", ""]
         lines += [f"- `{row}` {state}: {cell(how)}" for row, (state, how) in record["rows"].items()]
