@@ -158,6 +158,7 @@ def describe(problem: Problem) -> dict[str, Any]:
         "backward_of": problem.backward_of,
         "tags": list(problem.tags),
         "source": problem.source,
+        "headline": problem.headline,
     }
 
 
@@ -211,6 +212,8 @@ def _show(problem: Problem) -> None:
     if problem.policies:
         common.put(f"--policy      {', '.join(problem.policies)}")
     common.put(f"source        {problem.source}")
+    if problem.headline:
+        common.put(f"reported      {problem.headline}")
     common.put()
     common.put("workloads")
     for workload in problem.workloads:

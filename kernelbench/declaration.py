@@ -67,6 +67,8 @@ class Declaration(BaseModel):
     title: str
     definition: str
     source: str
+    headline: str = ""
+    """What the paper reports, with its conditions: the authors' figure, which nobody checked."""
     axes: dict[str, str] = Field(min_length=1)
     """Name → meaning, in the order of the C parameters."""
     lengths: dict[str, Literal["grid y", "power of 2"] | int | tuple[int, ...]] = {}

@@ -174,6 +174,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         constants=declared.constants,
         codes=declared.codes,
         tags=declared.tags,
+        headline=declared.headline,
         policies=_policies(declared),
         version=declared.version,
         **_structures(declared),

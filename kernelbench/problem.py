@@ -385,6 +385,8 @@ class Problem:
     codes: Mapping[str, str] = field(default_factory=dict)
     """Tensors of bytes that hold codes, each with its codec's name (coded.py)."""
     tags: tuple[str, ...] = ()
+    headline: str = ""
+    """What the paper reports, with its conditions."""
     requires: str = ""
     base: str = ""
     """The problem whose precision it changes (policies.py); empty: it is no such one."""

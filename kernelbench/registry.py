@@ -22,29 +22,12 @@ from .problem import Problem, Timing, Workload, split_timing
 from .sparse import OWN_AXES
 from .standins import STAND_INS
 
-_PROBLEMS = (
-    "spmm_csr",
-    "spmv_csr",
-    "gspmm_reduce",
-    "sddmm_csr",
-    "edge_softmax",
-    "softmax",
-    "softmax_backward",
-    "layernorm",
-    "rmsnorm",
-    "bias_gelu",
-    "swiglu",
-    "rope",
-    "stochastic_round",
-    "hadamard_transform",
-    "w8a8_linear",
-    "residual_rmsnorm",
-    "gemm",
-    "gemv_w4a16",
-    "fp8_gemm_rowwise",
-    "mxfp4_quantize",
-    "nvfp4_quantize",
-    "wxa16_gemm",
+_PROBLEMS = tuple(
+    sorted(
+        path.stem
+        for path in Path(__file__).with_name("problems").glob("*.py")
+        if not path.stem.startswith("_")
+    )
 )
 """Names of the modules in `problems/`; each declares the problem of the same name."""
 

@@ -22,6 +22,9 @@ IS_WHOLE = bool(os.environ.get("TEST_ALL"))
 TURN = int(os.environ.setdefault("TEST_TURN", str(int(time.time() // 86400) % 6)))
 """Whose turn it is, from 0 to 5. Set for the workers too, which may begin after midnight."""
 
+ROUND = int(os.environ.setdefault("TEST_ROUND", str(int(time.time() // 86400) // 6)))
+"""How often all of them have had their turn."""
+
 FEW, MANY = 3, 9
 """Rows of a slow test from which every second one is tried, and every third one."""
 
@@ -40,6 +43,13 @@ def some_of(rows: Iterable[_Row], is_chosen: Callable[[_Row], bool]) -> list[_Ro
 def one_in(count: int, rows: Iterable[_Row]) -> list[_Row]:
     """Every so many-th of rows that differ in nothing that a test would choose by."""
     return [row for at, row in enumerate(rows) if IS_WHOLE or at % count == 0]
+
+
+def at_most(count: int, rows: Sequence[_Row], turn: int = ROUND) -> list[_Row]:
+    """So many of rows whose number grows, as that of the problems does: other ones every six days,
+    so that a row that is slow besides has had its turn after all of them."""
+    share = -(-len(rows) // count)
+    return [row for at, row in enumerate(rows) if IS_WHOLE or (at + turn) % share == 0]
 
 
 def in_turn(items: Sequence[pytest.Item], turn: int = TURN) -> list[pytest.Item]:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from kernelwright.tests.sampling import FEW, MANY, in_turn
+from kernelwright.tests.sampling import FEW, IS_WHOLE, MANY, at_most, in_turn
 
 TURNS = range(6)
 
@@ -40,3 +40,11 @@ def test_what_is_quick_or_has_few_rows_is_always_tried() -> None:
     quick = [Collected("quick", number, is_slow=False) for number in range(20)]
     few = [Collected("few", number) for number in range(FEW - 1)]
     assert all(found == Counter(quick=20, few=FEW - 1) for found in tried(*quick, *few))
+
+
+def test_of_a_growing_table_no_more_are_tried_and_each_in_the_end() -> None:
+    for length in (3, 12, 13, 50):
+        rows = list(range(length))
+        by_round = [at_most(12, rows, turn) for turn in range(length)]
+        assert {row for found in by_round for row in found} == set(rows)
+        assert IS_WHOLE or max(map(len, by_round)) <= 12

@@ -6,14 +6,34 @@ from __future__ import annotations
 from ...errors import UnknownNameError
 from ..languages import CPP
 from ..recipe import Recipe
-from . import gemm, quantised, rows, sparse, w8a8
+from . import (
+    attention,
+    convolution,
+    gemm,
+    graph,
+    integer,
+    pruned,
+    quantised,
+    rows,
+    serving,
+    sparse,
+    training,
+    w8a8,
+)
+from .cuda import attention as cuda_attention
+from .cuda import convolution as cuda_convolution
 from .cuda import gemm as cuda_gemm
 from .cuda import gemm_halves as cuda_gemm_halves
+from .cuda import graph as cuda_graph
 from .cuda import hadamard as cuda_hadamard
+from .cuda import integer as cuda_integer
+from .cuda import pruned as cuda_pruned
 from .cuda import quantised as cuda_quantised
 from .cuda import rows as cuda_rows
+from .cuda import serving as cuda_serving
 from .cuda import sparse as cuda_sparse
 from .cuda import spmm as cuda_spmm
+from .cuda import training as cuda_training
 from .cuda import w8a8 as cuda_w8a8
 from .triton import gemm as triton_gemm
 from .triton import rows as triton_rows
@@ -28,6 +48,13 @@ CUDA = (
     *cuda_hadamard.RECIPES,
     *cuda_w8a8.RECIPES,
     *cuda_quantised.RECIPES,
+    *cuda_pruned.RECIPES,
+    *cuda_graph.RECIPES,
+    *cuda_attention.RECIPES,
+    *cuda_serving.RECIPES,
+    *cuda_integer.RECIPES,
+    *cuda_training.RECIPES,
+    *cuda_convolution.RECIPES,
 )
 TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (
@@ -36,6 +63,13 @@ RECIPES: tuple[Recipe, ...] = (
     *gemm.RECIPES,
     *w8a8.RECIPES,
     *quantised.RECIPES,
+    *pruned.RECIPES,
+    *graph.RECIPES,
+    *attention.RECIPES,
+    *serving.RECIPES,
+    *integer.RECIPES,
+    *training.RECIPES,
+    *convolution.RECIPES,
     *CUDA,
     *TRITON,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,10 +23,13 @@ from kernelwright.kernelbench.codecs import (
 )
 from kernelwright.kernelbench.dtypes import FLOAT4_E2M1FN, FLOAT8_E4M3FN, dtype_of
 from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem, Structure
+from kernelwright.tests.plain.collect import Implementation as Plain
+from kernelwright.tests.plain.collect import collect
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 Implementation = Callable[[Structure, Arrays], Arrays]
 CODED = [name for name in registry.names() if not registry.get(name).policies]
+FOUR = ("uint4", "float4_e2m1fn")
 STEPS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6])
 MIDDLES = (STEPS[1:] + STEPS[:-1]) / 2
 
@@ -88,12 +92,24 @@ def _look_up(numbers: np.ndarray, middles: np.ndarray) -> np.ndarray:
     return np.where(below % 2 == 0, below, above).astype(np.int64)
 
 
+def _in_float32(plain: Plain, s: Structure, i: Arrays) -> Arrays:
+    found = plain(s, i, np.float32)
+    if isinstance(found, dict):
+        return found
+    raise AssertionError("where elements are codes or narrow, answers are given by name")
+
+
 PLAIN: dict[str, Implementation] = {
     "gemv_w4a16": _gemv,
     "fp8_gemm_rowwise": _fp8,
     "mxfp4_quantize": _mxfp4,
     "nvfp4_quantize": _nvfp4,
     "wxa16_gemm": _wxa16,
+    **{
+        name: partial(_in_float32, plain)
+        for name, plain in collect().items()
+        if not registry.get(name).policies
+    },
 }
 """Each operator as a plain user would write it: in float32, rounded once at the end."""
 
@@ -137,7 +153,8 @@ def test_values_are_of_the_declared_types_and_hide_no_code(name: str) -> None:
             assert array.shape == tensor.extent(structure.axes)
             assert array.dtype == host_dtype(dtype_of(tensor.dtype))
     inputs = problem.values(structure, Family.NORMAL, rng)
-    for codes in (array for array in inputs.values() if array.dtype == np.uint8):
+    coded = ["q"] if name == "wxa16_gemm" else [n for n, c in problem.codes.items() if c in FOUR]
+    for codes in (inputs[each] for each in coded if each in inputs):
         assert set(range(16)) <= set((codes & 15).reshape(-1).tolist())
 
 

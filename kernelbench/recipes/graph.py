@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes for neural networks on graphs. It knows templates and knobs only."""
+
+from __future__ import annotations
+
+from ..recipe import Recipe
+
+RECIPES: tuple[Recipe, ...] = ()

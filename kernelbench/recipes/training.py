@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes for what training needs beside forward passes. It knows templates and knobs only."""
+
+from __future__ import annotations
+
+from ..recipe import Recipe
+
+RECIPES: tuple[Recipe, ...] = ()
