@@ -14,7 +14,7 @@ from kernelwright.kernelbench.registry import names, problems
 from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.sandbox.builders import toolchain
 from kernelwright.tests.court import Court
-from kernelwright.tests.sampling import one_in
+from kernelwright.tests.sampling import at_most
 from kernelwright.traces.records import Depth, Status
 
 from .conftest import Command
@@ -27,8 +27,8 @@ BY_COMMAND = {
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
 HALVES = [name_in(problem.name, "f16") for problem in problems() if "f16" in problem.policies]
 EVERY = sorted(set(product((*names(), *HALVES), LANGUAGES)) - BY_COMMAND)
-OTHERS = one_in(11, EVERY)
-"""In a sample every eleventh: each language, with problems that differ."""
+OTHERS = at_most(16, EVERY)
+"""Of all languages, with problems that differ."""
 
 
 @pytest.mark.slow

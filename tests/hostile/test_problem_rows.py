@@ -18,6 +18,7 @@ from kernelwright.kernelbench.problem import (
     Tensor,
     Workload,
 )
+from kernelwright.tests.sampling import at_most
 from kernelwright.traces.records import CHAMPION, Depth
 from kernelwright.verifier.clock import timing
 from kernelwright.verifier.clock.clocks import Clocks
@@ -25,7 +26,7 @@ from kernelwright.verifier.truth import null_kernels
 from kernelwright.verifier.truth.trials import Stage, plan
 
 Operator = Callable[[np.ndarray], np.ndarray]
-PROBLEMS = registry.names()
+PROBLEMS = at_most(24, registry.names())
 
 
 def toy(

@@ -24,7 +24,7 @@ from kernelwright.sandbox.builders.cuda import build
 from kernelwright.sandbox.builders.model import DeviceBuilt
 from kernelwright.sandbox.plan import Launches, Plan, check_built, parse, resolve
 from kernelwright.sandbox.run.arena import EXTRA_BYTES
-from kernelwright.tests.sampling import IS_WHOLE, one_in, some_of
+from kernelwright.tests.sampling import IS_WHOLE, at_most, one_in, some_of
 from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.checks.checking import try_all
 from kernelwright.verifier.evaluation import look
@@ -48,6 +48,8 @@ each_recipe = pytest.mark.parametrize("recipe", ALL, ids=lambda r: f"{r.problem}
 SAMPLED = some_of(ALL, lambda recipe: recipe.problem in ("spmm_csr", "softmax"))
 """The whole has three sets of knobs of each; a sample has one for each test."""
 SCREENED = one_in(2, SAMPLED)
+if not IS_WHOLE:
+    SCREENED += at_most(10, [recipe for recipe in ALL if recipe not in SAMPLED])
 sampled_recipe = pytest.mark.parametrize("recipe", SAMPLED, ids=lambda r: f"{r.problem}-{r.family}")
 
 
@@ -127,12 +129,11 @@ def assert_answers_agree(stand: EmulatedStand, source: str, seed: int) -> None:
 
 
 def test_every_problem_has_recipes() -> None:
-    """Of those on rows that came last some have them in one of the languages of GPUs alone."""
+    """Some in one of the languages of GPUs alone."""
     for problem in registry.names():
         families = [recipe.family for recipe in recipes_for(problem, "cuda")]
         assert len(set(families)) == len(families)
-        least = 2 if registry.get(problem).policies else 1
-        assert max(len(families), len(recipes_for(problem, "triton"))) >= least, problem
+        assert families or recipes_for(problem, "triton"), problem
     assert [recipe.family for recipe in recipes_for("spmm_csr", "cuda")] == LADDER
 
 

@@ -27,7 +27,7 @@ from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import get, recipes_for
 from kernelwright.kernelbench.recipes.catalogue import RECIPES
 from kernelwright.sandbox.builders.compiler import BASE_FLAGS
-from kernelwright.tests.sampling import one_in, some_of
+from kernelwright.tests.sampling import at_most, one_in, some_of
 
 
 def _load_operators() -> ModuleType:
@@ -53,7 +53,7 @@ WIDE = {"cpus": 2.0, "vector_bytes": 64.0}
 NARROW = {"cpus": 1.0, "vector_bytes": 32.0}
 
 OWN_TYPES = [name for name in IN_POLICIES if not registry.get(name).base]
-"""Problems whose tensors have types of their own."""
+"""Problems without cases of their own among the operators."""
 LEAST_POINTS = 25
 """Of a space: where elements are codes there is little to choose."""
 
@@ -72,7 +72,8 @@ SAMPLED_IN = (
 which is the same text in all of them."""
 SAMPLED = one_in(4, [recipe for recipe in ALL if recipe.problem in (*PROBLEMS, *SAMPLED_IN)])
 PORTABLE = one_in(6, [recipe for recipe in ALL if recipe.problem in (*PROBLEMS, *FAST)])
-TRIED_IN = some_of(IN_POLICIES, lambda problem: problem in (*FAST, *SAMPLED_IN))
+OTHERS = at_most(10, [problem for problem in OWN_TYPES if problem not in (*FAST, *SAMPLED_IN)])
+TRIED_IN = some_of(IN_POLICIES, lambda problem: problem in (*FAST, *SAMPLED_IN, *OTHERS))
 
 
 def each_of(recipes: list[Recipe]) -> pytest.MarkDecorator:
