@@ -33,6 +33,7 @@ def problems(
         ),
     ] = None,
     policy: common.PolicyOption = None,
+    target: common.TargetOption = None,
     folders: common.ProblemsOption = None,
     check: Annotated[
         str | None,
@@ -57,7 +58,7 @@ def problems(
     from ..workbench import tasks
 
     resolved = common.load(
-        ctx, problems=folders, jail=jail, accept_weak_isolation=accept_weak_isolation
+        ctx, problems=folders, target=target, jail=jail, accept_weak_isolation=accept_weak_isolation
     )
     config = resolved.config
     tasks.add_problems(config)
@@ -71,9 +72,9 @@ def problems(
     elif name is not None:
         problem = registry.get(name)
         if as_json:
-            common.emit({"problem": describe(problem)})
+            common.emit({"problem": describe(problem), "sizes": _lint(problem, config.target)})
         else:
-            _show(problem)
+            _show(problem, config.target)
     elif as_json:
         common.emit({"problems": [describe(registry.get(each)) for each in registry.names()]})
     elif names:
@@ -191,7 +192,23 @@ def _list(ctx: typer.Context, found: list[Problem]) -> None:
     common.console(common.load(ctx).config, is_stderr=False).print(table)
 
 
-def _show(problem: Problem) -> None:
+def _lint(problem: Problem, target: str) -> dict[str, list[str]]:
+    """By realistic workload what its sizes waste, where all are known without a pattern."""
+    from ..kernelbench.machine import processor
+    from ..kernelbench.shapes import lint_shapes
+    from ..kernelbench.targets import AUTO, CPU
+
+    where = CPU if target == AUTO else target
+    wide = processor().vector_bytes
+    found = {
+        workload.name: lint_shapes(problem, workload.axes, where, vector_bytes=wide)
+        for workload in problem.workloads
+        if workload.kind == "realistic" and workload.axes.keys() == problem.axes.keys()
+    }
+    return {name: [note.text for note in notes] for name, notes in found.items() if notes}
+
+
+def _show(problem: Problem, target: str) -> None:
     document = describe(problem)
     common.put(f"{problem.name}  {problem.title}")
     common.put()
@@ -220,6 +237,12 @@ def _show(problem: Problem) -> None:
         mark = "*" if workload is problem.default_workload else " "
         axes = " ".join(f"{axis}={value}" for axis, value in workload.axes.items())
         common.put(f" {mark}{workload.name:20} {workload.kind:12} {axes}  {workload.note}".rstrip())
+    if wasteful := _lint(problem, target):
+        common.put()
+        common.put("sizes that waste something by themselves")
+        for name, notes in wasteful.items():
+            for note in notes:
+                common.put(f"  {name:20} {note}")
     common.put()
     common.put("recipes")
     for recipe in document["recipes"]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.locality import LOCALITY_FEATURES, NEAR_ROWS
 from ...kernelbench.problem import Problem
+from ...kernelbench.shapes import axes_in, lint_shapes, word_notes
 from ...traces.preparation import Bounds, Preparation
 from ..roles import Situation
 
@@ -25,7 +26,8 @@ def workload(situation: Situation, name: str) -> str:
     problem, facts = situation.problem, situation.facts
     values = ", ".join(f"{axis} = {facts[axis]:.0f}" for axis in problem.axes if axis in facts)
     lines = [f"{name}: {values}" if name else values]
-    lines += [*_pattern(facts), *_work(problem, facts), *_tell_known(situation.prepared)]
+    lines += [*_pattern(facts), *_work(problem, facts), *_tell_wasted(situation)]
+    lines += _tell_known(situation.prepared)
     return "\n".join(lines)
 
 
@@ -45,14 +47,25 @@ def _pattern(facts: Mapping[str, float]) -> Iterator[str]:
 
 
 def _work(problem: Problem, facts: Mapping[str, float]) -> Iterator[str]:
-    if not all(axis in facts for axis in problem.axes):
+    axes = axes_in(problem, facts)
+    if axes is None:
         return
-    axes = {axis: int(facts[axis]) for axis in problem.axes}
     flops, moved = problem.flops(axes), problem.bytes_moved(axes)
     yield (
         f"Work of one call: {flops:.4g} flops; at least {moved:.4g} bytes (each input read "
         f"once, each output written once); {flops / moved:.3g} flops per byte."
     )
+
+
+def _tell_wasted(situation: Situation) -> Iterator[str]:
+    problem, facts = situation.problem, situation.facts
+    axes = axes_in(problem, facts)
+    if axes is None:
+        return
+    wide = int(facts.get("vector_bytes", 32))
+    notes = lint_shapes(problem, axes, situation.target, vector_bytes=wide)
+    if notes:
+        yield f"What these sizes waste by themselves (modelled): {word_notes(notes)}."
 
 
 def _tell_known(prepared: Preparation | None) -> Iterator[str]:
