@@ -158,7 +158,7 @@ def word_notes(notes: tuple[ShapeNote, ...], most: int = 3) -> str:
     return "; ".join(note.text for note in notes[:most])
 
 
-def axes_in(problem: Problem, facts: Mapping[str, float]) -> Axes | None:
+def find_axes(problem: Problem, facts: Mapping[str, float]) -> Axes | None:
     """All axes of a problem as facts have them; None where one is missing."""
     if any(axis not in facts for axis in problem.axes):
         return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from ...kernelbench.features import SPARSE_FEATURES
 from ...kernelbench.locality import LOCALITY_FEATURES, NEAR_ROWS
 from ...kernelbench.problem import Problem
-from ...kernelbench.shapes import axes_in, lint_shapes, word_notes
+from ...kernelbench.shapes import find_axes, lint_shapes, word_notes
 from ...traces.preparation import Bounds, Preparation
 from ..roles import Situation
 
@@ -47,7 +47,7 @@ def _pattern(facts: Mapping[str, float]) -> Iterator[str]:
 
 
 def _work(problem: Problem, facts: Mapping[str, float]) -> Iterator[str]:
-    axes = axes_in(problem, facts)
+    axes = find_axes(problem, facts)
     if axes is None:
         return
     flops, moved = problem.flops(axes), problem.bytes_moved(axes)
@@ -59,7 +59,7 @@ def _work(problem: Problem, facts: Mapping[str, float]) -> Iterator[str]:
 
 def _tell_wasted(situation: Situation) -> Iterator[str]:
     problem, facts = situation.problem, situation.facts
-    axes = axes_in(problem, facts)
+    axes = find_axes(problem, facts)
     if axes is None:
         return
     wide = int(facts.get("vector_bytes", 32))
