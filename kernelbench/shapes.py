@@ -123,8 +123,8 @@ def _of_tiles(problem: Problem, axes: Axes, where: Target) -> Iterator[ShapeNote
     if where.is_cpu or len(extent) < 2:
         return
     rows, columns = math.prod(extent[:-1]), extent[-1]
-    height, width = min(TILES, key=lambda tile: _padded(rows, columns, tile))
-    wasted = 1 - rows * columns / _padded(rows, columns, (height, width))
+    height, width = min(TILES, key=lambda tile: _count_padded(rows, columns, tile))
+    wasted = 1 - rows * columns / _count_padded(rows, columns, (height, width))
     if wasted >= WORTH_TELLING:
         yield ShapeNote(
             "tiles",
@@ -147,7 +147,7 @@ def _of_tiles(problem: Problem, axes: Axes, where: Target) -> Iterator[ShapeNote
         )
 
 
-def _padded(rows: int, columns: int, tile: tuple[int, int]) -> int:
+def _count_padded(rows: int, columns: int, tile: tuple[int, int]) -> int:
     """Results of all tiles, empty places included."""
     height, width = tile
     return math.ceil(rows / height) * height * math.ceil(columns / width) * width
