@@ -28,7 +28,7 @@ test test-jail test-fast: export OPENBLAS_NUM_THREADS := 1
 # Each process of a test run would compile what the one before it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
+.PHONY: demo suite problem-pages test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static \
@@ -128,6 +128,15 @@ bench-build: $(STAMP)
 # One emulated evaluation of a CUDA and of a Triton kernel for each problem.
 bench-emulated: $(STAMP)
 	$(BIN)/python benchmarks/emulated.py
+
+# A campaign for each problem at equal caps, resumable; writes docs/results/suite-cpu.md. Quiet machine.
+suite: .venv/.installed
+	$(BIN)/kernelwright suite all --budget $(or $(BUDGET),seconds=40) --target cpu \
+	    --markdown docs/results/suite-cpu.md --csv docs/results/suite-cpu.csv
+
+# A page for each problem, and which paper's operator is where; writes docs/problems.
+problem-pages: .venv/.installed
+	$(BIN)/python benchmarks/problem_pages.py
 
 # One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)

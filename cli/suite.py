@@ -29,7 +29,7 @@ def suite(
     name: Annotated[
         str,
         typer.Argument(
-            help="sparse, dense, attention, quantised, training, all, or a .toml file of tasks."
+            help="sparse, dense, attention, quantised, training, fused, all, or a .toml of tasks."
         ),
     ],
     budget: BudgetOption = USUAL_BUDGET,
@@ -58,7 +58,7 @@ def suite(
         ctx, target=target, model=model, judge_model=judge_model, **settings
     ).config
     from ..compare.plan import check, parse_budget
-    from ..compare.suite import Suite, list_tasks
+    from ..compare.suite import Suite, average_gains, list_tasks, word_gains
     from ..workbench import tasks
 
     tasks.add_problems(config)
@@ -87,9 +87,11 @@ def suite(
     rows = _sum_up(config, scores)
     _write(name, planned, rows, markdown, as_csv)
     if as_json:
-        common.emit({"suite": name, "tasks": [_document(row) for row in rows]})
+        means = average_gains(rows)
+        common.emit({"suite": name, "tasks": [_document(row) for row in rows], "means": means})
         return
     common.console(config, is_stderr=False).print(_table(rows))
+    common.put(word_gains(rows))
 
 
 def _sum_up(config: Config, scores: list[Score]) -> list[SuiteRow]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -26,15 +27,16 @@ from ..traces.records import Measurement, Speedup, Timing
 from ..traces.wording import micros, percent, speedup
 from .plan import Bench, BenchCampaign
 
-FAMILIES = {
-    "sparse": "sparse",
-    "dense": "dense",
-    "attention": "attention",
-    "quantised": "quantised",
-    "training": "backward",
-    "all": "",
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "sparse": ("sparse",),
+    "dense": ("dense",),
+    "attention": ("attention",),
+    "quantised": ("quantised",),
+    "training": ("training", "backward"),
+    "fused": ("fused",),
+    "all": (),
 }
-"""Suites by name, and the tag that their problems have."""
+"""Suites by name, and the tags of which their problems have one; none: every problem."""
 AT = "/"
 """Between a problem and one of its workloads: `spmm_csr/enron-33`."""
 COLUMNS = (
@@ -97,12 +99,12 @@ def list_tasks(name: str, target: str, language: str) -> tuple[str, ...]:
         if not Path(name).suffix:
             raise UnknownNameError.for_name("suite", name, FAMILIES)
         return _read_file(Path(name))
-    tag = FAMILIES[name]
+    tags = FAMILIES[name]
     device = target_of(target).torch_device
     found = [
         problem
         for problem in registry.names()
-        if not tag or tag in registry.get(problem).tags
+        if not tags or set(tags).intersection(registry.get(problem).tags)
         if recipes_for(problem, language)
         if any(baseline.runs_on(device) for baseline in registry.get(problem).baselines)
     ]
@@ -161,12 +163,39 @@ def sum_up(task: str, campaign: str, history: History) -> SuiteRow:
     )
 
 
+def average_gains(rows: Sequence[SuiteRow]) -> dict[str, float]:
+    """By suite the geometric mean of what its verified kernels are credited with: the lower ends of
+    their speed-ups against the best baseline. A suite without one is left out."""
+    found: dict[str, float] = {}
+    for name, tags in FAMILIES.items():
+        gains = [
+            math.log(row.gain.low)
+            for row in rows
+            if row.gain and row.gain.low > 0
+            if not tags or set(tags).intersection(registry.get(row.task).tags)
+        ]
+        if gains:
+            found[name] = math.exp(math.fsum(gains) / len(gains))
+    return found
+
+
+def word_gains(rows: Sequence[SuiteRow]) -> str:
+    """How many have a winner, and the averages; where the best baseline is faster is named."""
+    won = [row for row in rows if row.gain]
+    lost = [f"{row.task} ({speedup(row.gain)})" for row in won if row.gain and row.gain.high < 1]
+    means = [f"{name} {mean:.2f}" for name, mean in average_gains(rows).items()]
+    told = f"{len(won)} of {len(rows)} have a verified kernel."
+    if means:
+        told += f" Geometric means of what is credited: {', '.join(means)}."
+    return told + (f" The best baseline is faster at {', '.join(lost)}." if lost else "")
+
+
 def _list_baselines(timed: Measurement) -> dict[str, float]:
     known = {n: t.median_us for n, t in timed.baselines.items() if n in timed.against_baselines}
     return dict(sorted(known.items(), key=lambda each: each[1]))
 
 
-def write_markdown(name: str, rows: Iterable[SuiteRow], about: Sequence[str]) -> str:
+def write_markdown(name: str, rows: Sequence[SuiteRow], about: Sequence[str]) -> str:
     """A page with one table.
 
     Args:
@@ -189,7 +218,7 @@ def write_markdown(name: str, rows: Iterable[SuiteRow], about: Sequence[str]) ->
             row.campaign,
         ]
         lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join([*head, *lines, ""])
+    return "\n".join([*head, *lines, "", word_gains(rows), ""])
 
 
 def write_csv(rows: Iterable[SuiteRow]) -> str:

@@ -19,7 +19,7 @@ PROBLEM = {
     "title": "Bias and GELU (tanh form)",
     "definition": "s = x[i,j] + bias[j]; y[i,j] = 0.5 s (1 + tanh(sqrt(2/pi) (s + 0.044715 s^3)))",
     "source": "GELU, arXiv 1606.08415; fused in LightSeq2, arXiv 2110.05722",
-    "tags": ["dense", "elementwise"],
+    "tags": ["dense", "elementwise", "fused"],
     "is_row_wise": True,
     "axes": {"M": "rows", "N": "columns"},
     "inputs": {"x": "float32[M, N]: row-major", "bias": "float32[N]: added to every row"},

@@ -17,7 +17,7 @@ PROBLEM = {
     "scale[i] = max_k |y[i,k]| / 127; q[i,j] = y[i,j] / scale[i], rounded to nearest even (0 where "
     "the scale is 0)",
     "source": "RMSNorm, arXiv 1910.07467; per-token codes, SmoothQuant, arXiv 2211.10438",
-    "tags": ["dense", "normalisation", "quantised"],
+    "tags": ["dense", "normalisation", "quantised", "fused"],
     "is_row_wise": True,
     "axes": {"M": "tokens", "N": "elements of a token"},
     "inputs": {

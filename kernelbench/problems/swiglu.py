@@ -19,7 +19,7 @@ PROBLEM = {
     "title": "SwiGLU: SiLU of the gate, times the other half",
     "definition": "g = x[i,j]; y[i,j] = g / (1 + exp(-g)) * x[i,N+j]",
     "source": "GLU variants, arXiv 2002.05202; the feed-forward layers of Llama, arXiv 2302.13971",
-    "tags": ["dense", "elementwise"],
+    "tags": ["dense", "elementwise", "fused"],
     "is_row_wise": True,
     "axes": {"M": "tokens", "N": "columns of the output, half of those of the input"},
     "inputs": {"x": "float32[M, 2*N]: row-major; a row's gates, then its other half"},
