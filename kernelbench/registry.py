@@ -20,7 +20,7 @@ from .matrices import file_sha256
 from .policies import Policy, declare_in, split_name
 from .problem import Problem, Timing, Workload, split_timing
 from .sparse import OWN_AXES
-from .standins import STAND_INS
+from .standins import LAWS, STAND_INS, read_law
 
 _PROBLEMS = tuple(
     sorted(
@@ -176,8 +176,8 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
     """The workload that a user means.
 
     Args:
-        name: a workload of the problem, a graph stand-in (sparse problems), or the path of a
-            matrix file; empty: the matrix if one is given, else the default workload. Behind it may
+        name: a workload of the problem, a graph stand-in or a law with its rows as `rmat 14`
+            (sparse problems), or the path of a matrix file; empty: the matrix if one is given, else the default workload. Behind it may
             stand how it is timed: `512@server`, `@offline` (problem.Timing).
         matrix: the path of a matrix file (sparse problems).
         axes: values for the axes a pattern does not give, e.g. `N=64`.
@@ -215,6 +215,19 @@ def _find_workload(problem: Problem, name: str, matrix: str, axes: dict[str, int
             generator=known.generator,
             note=f"statistics of {name}: {known.rows:,} rows, {known.nnz:,} entries, "
             f"coefficient of variation {known.cv:g}",
+        )
+        return _resize_workload(problem, workload, axes)
+    if name.partition(" ")[0] in LAWS and "sparse" in problem.tags:
+        try:
+            generator, note = read_law(name)
+        except ValueError as error:
+            raise UsageError(str(error), hint="write a law and its rows: 'hub 5000'") from error
+        workload = Workload(
+            name=name,
+            kind="adversarial",
+            axes=_dense_axes(problem),
+            generator=generator,
+            note=note,
         )
         return _resize_workload(problem, workload, axes)
     raise UnknownNameError.for_name(f"workload of {problem.name}", name, workload_names(problem))
