@@ -177,8 +177,9 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
 
     Args:
         name: a workload of the problem, a graph stand-in or a law with its rows as `rmat 14`
-            (sparse problems), or the path of a matrix file; empty: the matrix if one is given, else the default workload. Behind it may
-            stand how it is timed: `512@server`, `@offline` (problem.Timing).
+            (sparse problems), or the path of a matrix file; empty: the matrix if one is given, else
+            the default workload. Behind it may stand how it is timed: `512@server`, `@offline`
+            (problem.Timing).
         matrix: the path of a matrix file (sparse problems).
         axes: values for the axes a pattern does not give, e.g. `N=64`.
 
