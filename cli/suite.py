@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ..compare.scores import Score
-    from ..compare.suite import Suite, SuiteRow
+    from ..compare.suite import Suite
+    from ..traces.suites import SuiteRow
 
 USUAL_BUDGET = "seconds=60"
 
@@ -77,6 +78,7 @@ def suite(
         model=config.model,
         judge_model=config.judge_model,
         label=f"suite {label or ''}".strip(),
+        name=Path(name).stem,
         cpus=config.cpus,
     )
     check(planned)
@@ -95,15 +97,12 @@ def suite(
 
 
 def _sum_up(config: Config, scores: list[Score]) -> list[SuiteRow]:
-    from ..compare.suite import sum_up
     from ..traces.history import derive
     from ..traces.store import Store
+    from ..traces.suites import sum_up
 
     with Store.open(config.home, read_only=True) as store:
-        return [
-            sum_up(each.trial.problem, each.campaign, derive(store.events(each.campaign)))
-            for each in scores
-        ]
+        return [sum_up(derive(store.events(each.campaign))) for each in scores]
 
 
 def _write(

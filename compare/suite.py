@@ -10,20 +10,17 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from ..agents.books.request import CampaignRequest
 from ..errors import UnknownNameError, UsageError
 from ..kernelbench import registry
 from ..kernelbench.recipes.catalogue import recipes_for
 from ..kernelbench.targets import target_of
-from ..traces.history import History
-from ..traces.records import Measurement, Speedup, Timing
+from ..traces.suites import SuiteRow, average
 from ..traces.wording import micros, percent, speedup
 from .plan import Bench, BenchCampaign
 
@@ -59,6 +56,9 @@ COLUMNS = (
 class Suite(Bench):
     """Its `problems` are tasks: a problem, or one with a workload behind a slash."""
 
+    name: str = ""
+    """`sparse`, `all`, or a file's name: what a viewer calls it."""
+
     def find_task(self, problem: str) -> tuple[str, str]:
         """See Bench."""
         name, _, workload = problem.partition(AT)
@@ -66,26 +66,9 @@ class Suite(Bench):
 
     def request(self, trial: BenchCampaign) -> CampaignRequest:
         """See Bench; a suite is there to find kernels, so what is known already is used."""
-        return super().request(trial).model_copy(update={"transfer": True})
-
-
-class SuiteRow(NamedTuple):
-    """What one campaign of a suite found."""
-
-    task: str
-    workload: str
-    campaign: str
-    status: str
-    """VERIFIED, or why there is no winner."""
-    candidate: Timing | None
-    gain: Speedup | None
-    """Against the best baseline."""
-    best_baseline: str
-    baselines: dict[str, float]
-    """Medians in microseconds, the fastest first."""
-    roofline: float | None
-    regret: float | None
-    """By what share of its time the winner is slower than the fastest found, at most (95 %)."""
+        caps = ",".join(f"{cap}={value:g}" for cap, value in self.limits.items())
+        told = f"{self.name} {caps} {self.target} {self.language}"
+        return super().request(trial).model_copy(update={"transfer": True, "suite": told})
 
 
 def list_tasks(name: str, target: str, language: str) -> tuple[str, ...]:
@@ -143,40 +126,19 @@ def _name_task(number: int, task: object) -> str:
     return f"{task['problem']}{AT}{workload}" if workload else str(task["problem"])
 
 
-def sum_up(task: str, campaign: str, history: History) -> SuiteRow:
-    """The row of a campaign."""
-    best = history.best
-    verdict = best.verdict if best else None
-    timed = verdict.measurement if verdict else None
-    sure = history.finished.sureness if history.finished else None
-    return SuiteRow(
-        task=task.partition(AT)[0],
-        workload=history.started.workload,
-        campaign=campaign,
-        status=str(verdict.status) if verdict else "no winner",
-        candidate=timed.candidate if timed else None,
-        gain=timed.headline if timed else None,
-        best_baseline=timed.best_baseline if timed else "",
-        baselines=_list_baselines(timed) if timed else {},
-        roofline=timed.roofline if timed else None,
-        regret=sure.regret_at_most if sure else None,
-    )
-
-
 def average_gains(rows: Sequence[SuiteRow]) -> dict[str, float]:
     """By suite the geometric mean of what its verified kernels are credited with: the lower ends of
     their speed-ups against the best baseline. A suite without one is left out."""
-    found: dict[str, float] = {}
-    for name, tags in FAMILIES.items():
-        gains = [
-            math.log(row.gain.low)
+    found = {
+        name: average(
+            row.gain.low
             for row in rows
-            if row.gain and row.gain.low > 0
+            if row.gain
             if not tags or set(tags).intersection(registry.get(row.task).tags)
-        ]
-        if gains:
-            found[name] = math.exp(math.fsum(gains) / len(gains))
-    return found
+        )
+        for name, tags in FAMILIES.items()
+    }
+    return {name: mean for name, mean in found.items() if mean is not None}
 
 
 def word_gains(rows: Sequence[SuiteRow]) -> str:
@@ -188,11 +150,6 @@ def word_gains(rows: Sequence[SuiteRow]) -> str:
     if means:
         told += f" Geometric means of what is credited: {', '.join(means)}."
     return told + (f" The best baseline is faster at {', '.join(lost)}." if lost else "")
-
-
-def _list_baselines(timed: Measurement) -> dict[str, float]:
-    known = {n: t.median_us for n, t in timed.baselines.items() if n in timed.against_baselines}
-    return dict(sorted(known.items(), key=lambda each: each[1]))
 
 
 def write_markdown(name: str, rows: Sequence[SuiteRow], about: Sequence[str]) -> str:

@@ -47,6 +47,8 @@ class CampaignRequest(Options):
     """A foreign source to begin from: CUDA or PyTorch, for `transpile`."""
     trial: str = ""
     """Of a campaign of a bench: the key under which the bench finds it again."""
+    suite: str = ""
+    """Of one of a suite: the suite's name, caps, target and language, for whoever looks at it."""
 
     @field_validator("limits")
     @classmethod

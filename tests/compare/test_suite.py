@@ -8,7 +8,6 @@ from kernelwright.compare.plan import BenchCampaign
 from kernelwright.compare.suite import (
     FAMILIES,
     Suite,
-    SuiteRow,
     average_gains,
     list_tasks,
     word_gains,
@@ -18,6 +17,7 @@ from kernelwright.compare.suite import (
 from kernelwright.kernelbench import registry
 from kernelwright.tests.compare.held import bench
 from kernelwright.traces.records import Speedup
+from kernelwright.traces.suites import SuiteRow
 
 
 @pytest.mark.parametrize("name", FAMILIES)

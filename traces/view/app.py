@@ -22,6 +22,7 @@ from ..conversation import MOST_READ
 from ..history import find_candidate
 from ..place import Place
 from ..store import Store
+from ..suites import average, find_suites, sum_up
 from ..transcript import find_call
 from . import charts, pages
 from . import trace as traced
@@ -49,6 +50,10 @@ def create_app(home: Path) -> FastAPI:
     @app.get("/", response_class=HTMLResponse)
     def campaigns(q: str = "", sort: str = "started", page: int = 1) -> str:
         return campaigns_html(reader, query=q, sort=sort, page=page)
+
+    @app.get("/suites", response_class=HTMLResponse)
+    def suites(name: str = "") -> str:
+        return suites_html(reader, name)
 
     @app.get("/c/{campaign}", response_class=HTMLResponse)
     def campaign(
@@ -128,6 +133,30 @@ def campaigns_html(reader: CampaignReader, *, query: str, sort: str, page: int) 
         total=len(rows),
         page=page,
         pages=count,
+    )
+
+
+def suites_html(reader: CampaignReader, name: str) -> str:
+    """The suites that there are, and the table of one: by default of the one begun last."""
+    with reader.store() as store:
+        seq = store.last_seq()
+        found = find_suites(store.starts())
+        if name and name not in found:
+            raise UnknownNameError.for_name("suite", name, found)
+        name = name or next(reversed(found), "")
+        histories = [reader.history(store, campaign) for campaign in found.get(name, ())]
+    rows = [sum_up(history) for history in histories]
+    won = [row for row in rows if row.gain]
+    return _page(
+        "suites.html",
+        ServerLinks(),
+        has_charts=False,
+        seq=seq,
+        suites=list(found),
+        name=name,
+        rows=sorted(rows, key=lambda row: (row.task, row.workload)),
+        won=len(won),
+        mean=average([row.gain.low for row in won if row.gain]),
     )
 
 
