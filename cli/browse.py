@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,14 @@ if TYPE_CHECKING:
     from ..traces.store import Store
     from ..workbench.candidate import Candidate
     from ..workbench.home import Campaign
+
+
+class ReportForm(StrEnum):
+    """What a report is written as; its value is the file's ending."""
+
+    HTML = "html"
+    MD = "md"
+
 
 CampaignArgument = Annotated[
     str, typer.Argument(metavar="ID", help="A campaign: its id, a unique part of it, or @last.")
@@ -163,13 +172,19 @@ def report(
         typer.Option(
             "-o",
             "--output",
-            help="The file; - for stdout [default: report-ID.html].",
+            help="The file; - for stdout [default: report-ID.html, or .md].",
             show_default=False,
         ),
     ] = None,
+    form: Annotated[
+        ReportForm, typer.Option("--format", help="A page, or Markdown for a pull request.")
+    ] = ReportForm.HTML,
+    charts: Annotated[
+        bool, typer.Option("--charts/--no-charts", help="Whether a page has charts.")
+    ] = True,
     home: common.HomeOption = None,
 ) -> None:
-    """Write a campaign as one HTML file that needs nothing else."""
+    """Write a campaign as one file that needs nothing else."""
     extras.require("view", "the report")
     from ..traces.history import find_candidate
     from ..workbench.home import Home
@@ -179,10 +194,12 @@ def report(
     if wanted.candidate is not None:
         # It is refused where there is none; the report is of the whole campaign.
         find_candidate(found.history, wanted.candidate)
+    as_markdown = form is ReportForm.MD
     if output is not None and str(output) == "-":
-        sys.stdout.write(found.render())
+        sys.stdout.write(found.render(as_markdown=as_markdown, charts=charts))
     else:
-        common.put(str(found.report(output or Path(f"report-{found.id}.html"))))
+        path = output or Path(f"report-{found.id}.{form.value}")
+        common.put(str(found.report(path, as_markdown=as_markdown, charts=charts)))
 
 
 def reading(config: Config) -> Store:

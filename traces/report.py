@@ -13,11 +13,13 @@ from .store import Store
 from .transcript import transcribe
 from .view import charts as figures
 from .view import pages
+from .view.drawing import draw
 from .view.links import ReportLinks
 from .view.redact import Redactor
-from .view.render import asset, plotly_script, render
+from .view.render import asset, render
 from .view.trace import TRACE_SHOWN, Book, step_view
 
+CHART = "the table has the same figures"
 MOST_DETAILED = 60
 """Candidates shown with code and checks; the table always has all of them."""
 
@@ -30,7 +32,7 @@ def render_report(
     Args:
         store: an open store; reading is enough.
         campaign: the whole id.
-        charts: False leaves Plotly (about 5 MB) and the charts out; the tables stay.
+        charts: False leaves the charts out; the tables have the same figures.
         trace_shown: characters of prompts, replies and differences; the rest is left out.
     """
     redactor = Redactor(store.home)
@@ -62,10 +64,11 @@ def render_report(
             is_estimated=transcript.spending.is_estimated,
         ),
         charts=charts,
-        has_charts=charts,
-        figure=figures.campaign_chart(history, links.candidate) if charts else None,
+        figure=draw(figures.campaign_chart(history, links.candidate), CHART) if charts else None,
         transcript=transcript,
-        spend_figure=figures.spend_chart(history, transcript, links.candidate) if charts else None,
+        spend_figure=draw(figures.spend_chart(history, transcript, links.candidate), CHART)
+        if charts
+        else None,
         steps=[step_view(book, step) for step in transcript.steps.values()],
         has_no_room=book.left == 0,
         funnel=pages.funnel(history),
@@ -74,7 +77,6 @@ def render_report(
         left_out=len(history.entries) - len(chosen),
         css=_inline("view.css"),
         js=_inline("view.js"),
-        plotly_js=_script(plotly_script().read_text(encoding="utf-8")) if charts else "",
     )
 
 
@@ -86,9 +88,9 @@ def _choose_detailed(history: History) -> list[str]:
     return sorted(list(wanted)[:MOST_DETAILED], key=lambda c: history.entries[c].number)
 
 
-def _timing_charts(history: History, candidate: str) -> list[figures.Figure]:
+def _timing_charts(history: History, candidate: str) -> list[Markup]:
     verdict = history.entries[candidate].verdict
-    return [figures.timing_chart(m) for m in verdict.measurements] if verdict else []
+    return [draw(figures.timing_chart(m), CHART) for m in verdict.measurements] if verdict else []
 
 
 def _inline(name: str) -> Markup:
@@ -96,5 +98,5 @@ def _inline(name: str) -> Markup:
 
 
 def _script(text: str) -> Markup:
-    """Our own or Plotly's text, made fit to stand inside an element of the page."""
+    """Our own text, made fit to stand inside an element of the page."""
     return Markup(text.replace("</script", "<\\/script").replace("<!--", "<\\!--"))

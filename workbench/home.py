@@ -18,6 +18,7 @@ from ..traces.fold import Entry
 from ..traces.history import History, derive, find_candidate
 from ..traces.outcome import why_no_winner
 from ..traces.report import render_report
+from ..traces.report_text import render_markdown
 from ..traces.store import Store
 from ..traces.transcript import Transcript, transcribe
 from ..traces.wording import usd
@@ -101,21 +102,26 @@ class Campaign:
         """One sentence; empty where there is a champion."""
         return why_no_winner(self.history)
 
-    def render(self) -> str:
-        """The campaign as one HTML page that needs nothing else.
+    def render(self, *, as_markdown: bool = False, charts: bool = True) -> str:
+        """The campaign as one HTML page that needs nothing else, or as Markdown.
 
-        Raises PrerequisiteError where a package is missing that draws it.
+        Args:
+            charts: Whether the page has charts; its tables have the same figures.
+
+        Raises PrerequisiteError where a package is missing that makes it.
         """
         extras.require("view", "the report")
         with Store.open(self.home, read_only=True) as store:
-            return render_report(store, self.id)
+            if as_markdown:
+                return render_markdown(store, self.id)
+            return render_report(store, self.id, charts=charts)
 
-    def report(self, file: str | Path) -> Path:
+    def report(self, file: str | Path, *, as_markdown: bool = False, charts: bool = True) -> Path:
         """Writes `render()` to a file, with the folders that it needs.
 
         Raises UsageError where it cannot be written there.
         """
-        path, page = Path(file), self.render()
+        path, page = Path(file), self.render(as_markdown=as_markdown, charts=charts)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(page, encoding="utf-8")

@@ -11,6 +11,7 @@ import pytest
 from kernelwright.traces.events import AdviceGiven, CampaignStarted, Event
 from kernelwright.traces.records import Advice
 from kernelwright.traces.report import render_report
+from kernelwright.traces.report_text import render_markdown
 from kernelwright.traces.store import Store
 from kernelwright.traces.view.redact import Redactor
 
@@ -35,15 +36,16 @@ def test_unchanged_lines_are_only_in_the_code(sample: Any) -> None:
     assert "unchanged lines</summary>" not in page
 
 
-def test_charts_bring_their_library_along(sample: Any) -> None:
+def test_charts_are_drawn_and_need_no_library(sample: Any) -> None:
     with Store.open(sample.home, read_only=True) as store:
         page = render_report(store, sample.campaign)
-    assert len(page) > 4_000_000
-    # Two of ours, Plotly, and one JSON per chart: nothing breaks out of an element.
-    figures = page.count('<script type="application/json">')
-    assert figures == 1 + 4 * 2
-    assert page.count("<script>") == 2
-    assert page.lower().count("</script>") == 2 + figures
+        plain = render_report(store, sample.campaign, charts=False)
+    assert page.count('<svg class="drawing"') == 1 + 4 * 2
+    assert "<svg" not in plain
+    assert len(page) - len(plain) < 400_000
+    # One script of ours: nothing breaks out of an element.
+    assert page.lower().count("<script") == page.lower().count("</script>") == 1
+    assert sample.hostile not in page
 
 
 def test_keys_and_homes_are_left_out(tmp_path: Path, new_campaign: CampaignStarted) -> None:
@@ -98,3 +100,28 @@ def test_leaks_in_later_events_are_found(leak: str) -> None:
     assert isinstance(cleaned.payload, AdviceGiven)
     assert leak not in cleaned.payload.advice.change
     assert "dave" not in cleaned.payload.advice.change
+
+
+def test_markdown_for_a_pull_request(sample: Any) -> None:
+    with Store.open(sample.home, read_only=True) as store:
+        text = render_markdown(store, sample.campaign)
+    head, *lines = text.splitlines()
+    assert head == "## spmm_csr on cpu: 2.47× (95 % 2.40–2.54) against torch eager"
+    path = [int(number) for number in re.findall(r"^- #(\d+) ", text, re.MULTILINE)]
+    assert len(path) > 1
+    assert path == sorted(path)
+    rows = [line for line in lines if line.startswith("| ")]
+    assert sum("VERIFIED" in row for row in rows) >= 3
+    # Words of models and candidates format nothing.
+    assert all(row.count("|") - row.count("\\|") in (6, 7) for row in rows), rows
+    assert "<script" not in re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert text.count("<details>") == text.count("</details>") == 2
+
+
+def test_a_campaign_without_a_winner_says_why_in_markdown(
+    tmp_path: Path, new_campaign: CampaignStarted
+) -> None:
+    with Store.open(tmp_path) as store:
+        text = render_markdown(store, store.create(new_campaign))
+    assert text.startswith("## spmm_csr on cpu: no winner: ")
+    assert "0 candidates" in text

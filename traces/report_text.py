@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One campaign as Markdown: what stands in a pull request beside the kernel that it brings.
+
+The winner, how it was judged and timed, what it was changed from, and every candidate in a table.
+Words of models, compilers and candidates stand in code, where they format nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from .fold import Entry
+from .history import History, derive
+from .outcome import how_sure, what_decides, why_no_winner
+from .records import Measurement
+from .store import Store
+from .view import pages
+from .view.redact import Redactor
+from .view.words import gain, local_time, sentence, shorten_id
+from .wording import NOTHING, duration, interval, micros, percent, ratio, speedup, usd
+
+MOST_ROWS = 60
+"""Candidates in the table; the champion and its ancestors always."""
+MOST_SOURCE = 60_000
+"""Characters: what is longer is left out, with a word."""
+_CODES = {"cpp": "cpp", "cuda": "cuda", "triton": "python", "python": "python"}
+
+
+def render_markdown(store: Store, campaign: str) -> str:
+    """The report of a campaign as Markdown. Home folders and keys are left out.
+
+    Args:
+        store: an open store; reading is enough.
+        campaign: the whole id.
+    """
+    redactor = Redactor(store.home)
+    history = derive(redactor.event(event) for event in store.events(campaign))
+    started = history.started
+    lines = [
+        f"## {started.problem} on {started.target}: {_headline(history)}",
+        "",
+        f"Workload {_code(started.workload)}, {started.language}, workflow "
+        f"{_code(started.workflow)}, {_code(started.brains)}; {history.evaluated} candidates were "
+        f"judged in {duration(history.last_at - history.started_at)}, {local_time(history.started_at)}. "
+        f"{', '.join(f'{key} {value}' for key, value in started.machine.items())}.",
+        "",
+    ]
+    best = history.best or history.leader
+    if best is not None:
+        lines += [*_winner(history, best), *_code_of(store, redactor, best)]
+    lines += _candidates(history)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _headline(history: History) -> str:
+    best = history.best.verdict if history.best else None
+    found = best.measurement if best else None
+    if found and found.headline:
+        return f"{speedup(found.headline)} against {found.best_baseline}"
+    leader = history.leader
+    if leader and leader.verdict:
+        return f"{micros(leader.verdict.modelled_us)} modelled, nothing was timed"
+    return f"no winner: {why_no_winner(history)}" if why_no_winner(history) else "no winner yet"
+
+
+def _winner(history: History, best: Entry) -> Iterator[str]:
+    yield f"Candidate #{best.number} {_code(shorten_id(best.candidate))}. {sentence(best)}"
+    for told in (how_sure(history), what_decides(history)):
+        if told:
+            yield f"It is {told}." if told == how_sure(history) else f"Knobs: {told}."
+    yield ""
+    verdict = best.verdict
+    for measurement in verdict.measurements if verdict else ():
+        yield from _timing(measurement)
+    path = [*pages.ancestors(history, best), best]
+    if len(path) > 1:
+        yield "How it came about:"
+        yield ""
+        for entry in path:
+            yield f"- #{entry.number} {_code(entry.how)}: {gain(entry)}"
+        yield ""
+
+
+def _timing(measurement: Measurement) -> Iterator[str]:
+    yield f"| {_cell(measurement.workload)} | median | 25–75 % | faster by | 95 % |"
+    yield "|---|---|---|---|---|"
+    sides = [("candidate", measurement.candidate), *measurement.baselines.items()]
+    for name, timing in sides:
+        found = measurement.speedup.get(name)
+        yield (
+            f"| {_cell(name)} | {micros(timing.median_us)} | {micros(timing.low_us)} – "
+            f"{micros(timing.high_us)} | {ratio(found.median) if found else ''} | "
+            f"{interval(found) if found else ''} |"
+        )
+    yield ""
+    yield (
+        f"{measurement.pairs} pairs; differences below {percent(measurement.mde)} cannot be told "
+        f"from noise; {percent(measurement.roofline)} of the roofline."
+    )
+    yield ""
+
+
+def _code_of(store: Store, redactor: Redactor, best: Entry) -> Iterator[str]:
+    source = redactor.text(store.get_blob(best.candidate).decode("utf-8", "replace"))
+    if len(source) > MOST_SOURCE:
+        yield f"Its source has {len(source):,} characters and is left out."
+        yield ""
+        return
+    # Longer than every fence within it.
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", source)), default=0))
+    yield "<details><summary>Its source</summary>"
+    yield ""
+    yield fence + _CODES.get(best.language, "")
+    yield source.rstrip("\n")
+    yield fence
+    yield ""
+    yield "</details>"
+    yield ""
+
+
+def _candidates(history: History) -> Iterator[str]:
+    best = history.best
+    first = [best, *pages.ancestors(history, best)] if best else []
+    chosen = list(dict.fromkeys([e.candidate for e in first] + list(history.entries)))[:MOST_ROWS]
+    left = len(history.entries) - len(chosen)
+    yield f"<details><summary>{len(history.entries)} candidates</summary>"
+    yield ""
+    if history.tokens:
+        yield f"Models took {history.tokens:,} tokens, {usd(history.usd)}."
+        yield ""
+    yield "| # | candidate | status | gain | family | how |"
+    yield "|---|---|---|---|---|---|"
+    for entry in sorted((history.entries[name] for name in chosen), key=lambda e: e.number):
+        status = entry.verdict.status.value if entry.verdict else NOTHING
+        cells = (shorten_id(entry.candidate), status, gain(entry), entry.family, entry.how)
+        yield f"| {entry.number} | {' | '.join(map(_cell, cells))} |"
+    yield ""
+    if left:
+        yield f"{left} more are left out."
+        yield ""
+    yield "</details>"
+
+
+def _cell(text: str) -> str:
+    """Within a table: one line, and no bar that ends a cell."""
+    return re.sub(r"\s+", " ", text).replace("|", "\\|").replace("<", "&lt;").replace("`", "'")
+
+
+def _code(text: str) -> str:
+    """As it is, within a sentence."""
+    plain = re.sub(r"[`\s]+", " ", text)
+    return f"`{plain}`"
