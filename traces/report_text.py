@@ -42,7 +42,8 @@ def render_markdown(store: Store, campaign: str) -> str:
         "",
         f"Workload {_code(started.workload)}, {started.language}, workflow "
         f"{_code(started.workflow)}, {_code(started.brains)}; {history.evaluated} candidates were "
-        f"judged in {duration(history.last_at - history.started_at)}, {local_time(history.started_at)}. "
+        f"judged in {duration(history.last_at - history.started_at)}, "
+        f"{local_time(history.started_at)}. "
         f"{', '.join(f'{key} {value}' for key, value in started.machine.items())}.",
         "",
     ]

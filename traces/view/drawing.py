@@ -101,7 +101,7 @@ def _left_of(layout: Figure, margin: Figure) -> float:
     words = [
         word for key in ("yaxis", "yaxis2") for word in layout.get(key, {}).get("ticktext", ())
     ]
-    return max(margin["l"], 20 + 6.4 * max(map(len, words), default=0))
+    return max(float(margin["l"]), 20 + 6.4 * max(map(len, words), default=0))
 
 
 def _values(data: Iterable[Figure], key: str, axis: str = "") -> list[float]:
