@@ -156,4 +156,14 @@ RECIPES = (
             policies=HALVES,
         )
     ),
+    *cpp_recipes(
+        "spmm_lscd",
+        "panels",
+        "A piece of a panel of X becomes floats in the nearest cache; each row goes on where the "
+        "last piece ended.",
+        knobs=(*PANEL, make_knob("depth", 128, 512, 2048, meaning=DEPTH)),
+        constraints=(PANEL_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**DEFAULT, "vectors": 2, "depth": 512, "rows": 256, "chains": 4},
+        model=_model_panels("nnz"),
+    ),
 )

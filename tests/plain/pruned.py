@@ -20,6 +20,18 @@ def _bsr_spmm(s: Structure, i: Arrays, t: type) -> np.ndarray:
     return y
 
 
+def _spmm_lscd(s: Structure, i: Arrays, t: type) -> Arrays:
+    """Row by row, one weight after the other."""
+    w, x = i["values"].astype(t), i["X"].astype(t)
+    y = np.zeros((s.axes["M"], s.axes["N"]), t)
+    for row, (first, last) in enumerate(itertools.pairwise(s.arrays["indptr"].tolist())):
+        if first < last:
+            products = w[first:last, None] * x[s.arrays["indices"][first:last]]
+            y[row] = np.add.accumulate(products)[-1]
+    return {"Y": y}
+
+
 PLAIN: dict[str, Implementation] = {
     "bsr_spmm": _bsr_spmm,
+    "spmm_lscd": _spmm_lscd,
 }

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...recipe import Knobs
 from .._front_matter import LaunchPlan
 from .._knobs import make_knob
-from ._knobs import UNROLL, fits_block, fits_shared, product
+from ._knobs import LANES, ROWS, UNROLL, fits_block, fits_shared, product
 from ._recipe import Planner, cuda_recipe, launch
 
 COLUMNS = make_knob("columns", 32, 64, 128, meaning="columns of the answer per block")
@@ -61,5 +61,24 @@ RECIPES = (
         constraints=(fits_block(lambda knobs: product(knobs, "columns", "down")),),
         default=DEFAULT,
         plan=_plan_blocks("bsr_rows", "B", (16, 32), "N indptr indices values X Y"),
+    ),
+    cuda_recipe(
+        "spmm_lscd",
+        "rows",
+        "A thread has a column of a row, and reads its neighbours' weights out of the cache.",
+        template="spmm_lscd",
+        knobs=(LANES, ROWS, UNROLL),
+        constraints=(fits_block(lambda knobs: product(knobs, "lanes", "rows")),),
+        default={**DEFAULT, "lanes": 16, "rows": 8},
+        plan=lambda _: LaunchPlan(
+            [
+                launch(
+                    "lscd_rows",
+                    grid=["cdiv(M, ROWS)", "cdiv(N, LANES)"],
+                    block=["LANES", "ROWS"],
+                    args=["M", "N", "indptr", "indices", "values", "X", "Y"],
+                )
+            ]
+        ),
     ),
 )
