@@ -47,6 +47,7 @@ from .problem import (
     Tensor,
     no_bulk,
 )
+from .rooms import room_of
 from .sizes import HIDDEN_ELEMENTS, HIDDEN_HELD, HIDDEN_INPUTS, HIDDEN_OUTPUTS, Range
 from .stored import store, widen
 from .terms import value_of
@@ -262,10 +263,11 @@ def _structures(declared: Declaration) -> dict[str, Any]:
             "bulk": dense.bulk_of(ranges, partial(_has_room, rooms)) if len(free) > 1 else no_bulk,
         }
     own = {name: kind for name, kind in ranges.items() if name not in sparse.OWN_AXES}
+    room = room_of((*declared.input_tensors, *declared.output_tensors), names, ranges)
     return {
         "structure": sparse.structure_maker(*names),
-        "variations": sparse.variations_of(*names, dense=own),
-        "bulk": sparse.bulk_of(*names, dense=own),
+        "variations": sparse.variations_of(*names, dense=own, room=room),
+        "bulk": sparse.bulk_of(*names, dense=own, room=room),
         "twins": twins,
     }
 

@@ -44,6 +44,7 @@ from .patterns import (
     widen,
 )
 from .problem import Axes, Family, Pair, Structure, Tensor, Variations, Workload
+from .rooms import Room
 from .sizes import (
     BEYOND_16_BITS,
     BULK,
@@ -342,12 +343,15 @@ def _may_be_few(longest: int) -> bool:
     return WIDE <= longest <= LONG // 2 or longest > LONG
 
 
-def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Variations:
+def variations_of(
+    *names: str, dense: Mapping[str, Range] | None = None, room: Room | None = None
+) -> Variations:
     """The `variations` of a sparse problem; rows and columns have any number.
 
     Args:
         names: its axes, in order.
         dense: the ranges of the dense ones.
+        room: what it has for entries that are blocks.
     """
     ranges = {"M": Range(), "K": Range(), LONGEST: Range(), **(dense or {})}
     lengths = [name for name, kind in (dense or {}).items() if not kind.choices]
@@ -363,17 +367,22 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
         for sizes in draw_sizes(ranges, {**own, **structure.axes}, rng, None, tried):
             if _may_be_few(sizes[LONGEST]) and sizes["M"] < WIDE and next(few):
                 sizes["M"] = int(rng.integers(*FEW_ROWS))
+            blocks = None
+            if room:
+                sizes, blocks = room.fit(sizes), room.entries(sizes)
+                sizes[LONGEST] = room.longest(sizes, sizes[LONGEST])
             rows, cols, most = sizes["M"], sizes["K"], sizes[LONGEST]
-            if max(rows, cols, most) >= BEYOND_16_BITS:
+            if max(rows, cols, most) >= BEYOND_16_BITS and blocks is None:
                 is_long = most >= BEYOND_16_BITS or next(turns)
                 pattern = wide_pattern(rows, cols, most, rng, has_long_row=is_long)
                 sizes.update({name: 1 for name, kind in ranges.items() if not kind.choices})
             else:
                 beside = max((sizes[name] for name in lengths), default=1)
                 entries = min(MOST_ENTRIES, max(LEAST_ENTRIES, MOST_OF_TWO // beside))
+                entries = min(entries, blocks or entries)
                 if widen(cols, most) * beside > 2 * MOST_OF_TWO:
                     most = cols  # a short row beside a wide factor: no axis beyond what was drawn
-                elif WIDE <= cols <= LONG and next(full):
+                elif blocks is None and WIDE <= cols <= LONG and next(full):
                     most = cols
                 law, end = next(in_turn), next(ends)
                 pattern = draw_pattern(rows, cols, most, law, rng, entries, edges, end)
@@ -388,7 +397,7 @@ def variations_of(*names: str, dense: Mapping[str, Range] | None = None) -> Vari
 
 
 def bulk_of(
-    *names: str, dense: Mapping[str, Range] | None = None
+    *names: str, dense: Mapping[str, Range] | None = None, room: Room | None = None
 ) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
     """The `bulk` of a sparse problem: a wide dense factor beside many rows, then a narrow one. Of
     the many rows one is long, where the problem has columns.
@@ -396,24 +405,25 @@ def bulk_of(
     Args:
         names: its axes, in order.
         dense: the ranges of the dense ones.
+        room: as of `variations_of`.
     """
     ranges = dense or {}
     width = next((name for name, kind in ranges.items() if not kind.choices), "")
 
     def draw(_structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
         for turn in itertools.count():
+            choices = {name: kind.choices for name, kind in ranges.items() if kind.choices}
+            sizes = {name: int(rng.choice(can)) for name, can in choices.items()}
+            halved = room.halvings(sizes) if room else 0
             if not width:
-                rows, cols = (int(rng.integers(*TALL)) for _ in range(2))
-                sizes = {}
+                rows, cols = (int(rng.integers(*TALL)) >> halved for _ in range(2))
             elif turn % 3 == 2:
-                sizes = {width: int(rng.integers(*NARROW, endpoint=True))}
-                rows = cols = int(rng.integers(*BULK)) // sizes[width]
+                sizes[width] = int(rng.integers(*NARROW, endpoint=True))
+                rows = (int(rng.integers(*BULK)) >> halved) // sizes[width]
+                rows = cols = room.rows(sizes, rows) if room else rows
             else:
-                rows, wide = draw_pair(rng, is_whole=turn % 3 == 0)
-                cols, sizes = rows, {width: wide}
-            for name, kind in ranges.items():
-                if kind.choices:
-                    sizes[name] = int(rng.choice(kind.choices))
+                rows, sizes[width] = draw_pair(rng, is_whole=turn % 3 == 0, shrunk=halved)
+                cols = rows
             # What cuts long rows into pieces, and wide factors into columns, does both here; but
             # not where an answer has a row for each entry, which would be too large.
             longest = cols if width and "K" in names and turn % 3 < 2 else LONGEST_LIGHT

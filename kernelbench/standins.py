@@ -107,6 +107,14 @@ LAWS: dict[str, Law] = {
     "hub": Law(
         lambda rows: {"law": "hub", "n": rows, "nnz": 4 * rows}, "one full row, 40 % empty rows"
     ),
+    "pruned": Law(
+        lambda rows: {"law": "degree", "rows": rows, "nnz": rows * rows // 5, "cv": 0.2},
+        "a square matrix with a fifth of its entries",
+    ),
+    "experts": Law(
+        lambda rows: {"law": "degree", "rows": rows, "nnz": 8 * rows, "cv": 0.0, "p_local": 1.0},
+        "rows with 8 entries each",
+    ),
     "rmat": Law(
         lambda scale: {"law": "rmat", "scale": scale, "edge_factor": 16},
         "a third of the rows empty, the top hundredth hold a third of the entries",

@@ -148,7 +148,7 @@ def test_values_are_of_the_declared_types_and_hide_no_code(name: str) -> None:
     structure = problem.structure(problem.workload("tiny"))
     for family in problem.families:
         inputs = problem.values(structure, family, rng)
-        for tensor in problem.inputs:
+        for tensor in (each for each in problem.inputs if not each.is_index):
             array = inputs[tensor.name]
             assert array.shape == tensor.extent(structure.axes)
             assert array.dtype == host_dtype(dtype_of(tensor.dtype))

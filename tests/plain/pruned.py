@@ -2,6 +2,36 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
+
+from kernelwright.kernelbench.problem import Arrays, Structure
+
 from .collect import Implementation
 
-PLAIN: dict[str, Implementation] = {}
+
+def _bsr_spmm(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    blocks, x = i["values"].astype(t), i["X"].astype(t)
+    y = np.zeros((s.axes["M"], *x.shape[1:]), t)
+    for row, (first, last) in enumerate(itertools.pairwise(s.arrays["indptr"].tolist())):
+        for p in range(first, last):
+            y[row] += blocks[p] @ x[s.arrays["indices"][p]]
+    return y
+
+
+def _spmm_lscd(s: Structure, i: Arrays, t: type) -> Arrays:
+    """Row by row, one weight after the other."""
+    w, x = i["values"].astype(t), i["X"].astype(t)
+    y = np.zeros((s.axes["M"], s.axes["N"]), t)
+    for row, (first, last) in enumerate(itertools.pairwise(s.arrays["indptr"].tolist())):
+        if first < last:
+            products = w[first:last, None] * x[s.arrays["indices"][first:last]]
+            y[row] = np.add.accumulate(products)[-1]
+    return {"Y": y}
+
+
+PLAIN: dict[str, Implementation] = {
+    "bsr_spmm": _bsr_spmm,
+    "spmm_lscd": _spmm_lscd,
+}

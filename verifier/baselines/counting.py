@@ -72,7 +72,7 @@ def _count_sparse(name: str, args: Sequence[Any]) -> tuple[int, bool] | None:
     import torch
 
     tensors = [each for each in args if isinstance(each, torch.Tensor)]
-    stored = [each._nnz() for each in tensors if each.layout != torch.strided]
+    stored = [_count_stored(torch, each) for each in tensors if each.layout != torch.strided]
     if not stored:
         return None
     if not any(word in name for word in ("mm", "mv", "matmul")):
@@ -82,3 +82,9 @@ def _count_sparse(name: str, args: Sequence[Any]) -> tuple[int, bool] | None:
         return 2 * stored[0] * int(dense[0].shape[-1]), True
     columns = int(dense[-1].shape[-1]) if dense[-1].ndim > 1 else 1
     return 2 * stored[0] * columns, True
+
+
+def _count_stored(torch: Any, matrix: Any) -> int:
+    """Elements of a sparse matrix that it stores: of one in blocks all that these have."""
+    is_blocked = matrix.layout in (torch.sparse_bsr, torch.sparse_bsc)
+    return int(matrix.values().numel() if is_blocked else matrix._nnz())

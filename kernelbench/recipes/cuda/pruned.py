@@ -3,6 +3,82 @@
 
 from __future__ import annotations
 
-from ...recipe import Recipe
+from collections.abc import Sequence
 
-RECIPES: tuple[Recipe, ...] = ()
+from ...recipe import Knobs
+from .._front_matter import LaunchPlan
+from .._knobs import make_knob
+from ._knobs import LANES, ROWS, UNROLL, fits_block, fits_shared, product
+from ._recipe import Planner, cuda_recipe, launch
+
+COLUMNS = make_knob("columns", 32, 64, 128, meaning="columns of the answer per block")
+DOWN = make_knob("down", 2, 4, 8, 16, meaning="threads that share a column of a block's rows")
+PANEL = (
+    COLUMNS,
+    DOWN,
+    make_knob("rows", 16, 32, 64, meaning="rows of the answer per block"),
+    make_knob("depth", 32, 64, 128, meaning="rows of the dense factor in shared memory"),
+)
+PANEL_FITS = (
+    fits_block(lambda knobs: product(knobs, "columns", "down")),
+    fits_shared(lambda knobs: 4 * product(knobs, "columns", "depth")),
+)
+DEFAULT: Knobs = {"columns": 64, "down": 4, "unroll": 4, "rows": 32, "depth": 64}
+
+
+def _plan_blocks(kernel: str, axis: str, sizes: Sequence[int], args: str) -> Planner:
+    """A launch for each size of blocks."""
+    launches = [
+        launch(
+            f"{kernel}<{size}>",
+            when=[f"{axis} == {size}"],
+            grid=["M", "cdiv(N, COLUMNS)"],
+            block=["COLUMNS", "DOWN"],
+            args=args.split(),
+        )
+        for size in sizes
+    ]
+    return lambda _: LaunchPlan(launches)
+
+
+def _plan_panels(kernel: str, args: str) -> Planner:
+    only = launch(
+        kernel,
+        grid=["cdiv(M, ROWS)", "cdiv(N, COLUMNS)"],
+        block=["COLUMNS", "DOWN"],
+        args=args.split(),
+    )
+    return lambda _: LaunchPlan([only])
+
+
+RECIPES = (
+    cuda_recipe(
+        "bsr_spmm",
+        "tiled",
+        "A block has a row of blocks and some columns; blocks go through shared memory.",
+        template="bsr_spmm",
+        knobs=(COLUMNS, DOWN, UNROLL),
+        constraints=(fits_block(lambda knobs: product(knobs, "columns", "down")),),
+        default=DEFAULT,
+        plan=_plan_blocks("bsr_rows", "B", (16, 32), "N indptr indices values X Y"),
+    ),
+    cuda_recipe(
+        "spmm_lscd",
+        "rows",
+        "A thread has a column of a row, and reads its neighbours' weights out of the cache.",
+        template="spmm_lscd",
+        knobs=(LANES, ROWS, UNROLL),
+        constraints=(fits_block(lambda knobs: product(knobs, "lanes", "rows")),),
+        default={**DEFAULT, "lanes": 16, "rows": 8},
+        plan=lambda _: LaunchPlan(
+            [
+                launch(
+                    "lscd_rows",
+                    grid=["cdiv(M, ROWS)", "cdiv(N, LANES)"],
+                    block=["LANES", "ROWS"],
+                    args=["M", "N", "indptr", "indices", "values", "X", "Y"],
+                )
+            ]
+        ),
+    ),
+)
