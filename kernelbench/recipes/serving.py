@@ -6,6 +6,60 @@ It knows templates and knobs only.
 
 from __future__ import annotations
 
-from ..recipe import Recipe
+import math
 
-RECIPES: tuple[Recipe, ...] = ()
+from ..policies import HALVES
+from ..recipe import Constraint, Facts, Knobs, Recipe
+from ._knobs import THREADS, USEFUL_THREADS, USEFUL_VECTOR, VECTOR, integer, make_knob
+from ._modelled import ASKED, WIDTH, roofline_us
+from ._render import cpp_recipes
+
+UNROLL = make_knob("unroll", 1, 2, 4, meaning="vectors of a row that are under way at once")
+HELD = 16
+"""Sums that stay in registers, or nearly: a few are spilled while memory is waited for anyway."""
+
+
+def _sums_fit(knobs: Knobs, _: Facts) -> bool:
+    return integer(knobs, "rows") * integer(knobs, "unroll") <= HELD
+
+
+def _model_gemv(knobs: Knobs, facts: Facts) -> float:
+    """Memory has each element of the matrix once."""
+    if not {"M", "K", *ASKED} <= facts.keys():
+        return math.nan
+    elements = facts["M"] * facts["K"]
+    chains = float(integer(knobs, "rows") * integer(knobs, "unroll"))
+    moved = facts.get(WIDTH, 4.0) * elements
+    return roofline_us(2 * elements, moved, knobs, facts, chains=chains)
+
+
+GEMV = cpp_recipes(
+    "gemv",
+    "row-group",
+    "Several rows share what is loaded of x; rows fewer than threads are cut into parts.",
+    knobs=(
+        make_knob("rows", 1, 2, 4, 8, meaning="rows that share what is loaded of x"),
+        UNROLL,
+        make_knob("ahead", 0, 512, 1024, 2048, meaning="bytes of a row asked for ahead; 0: none"),
+        make_knob("schedule", "static", "guided", meaning="how groups of rows are dealt"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(
+        Constraint("the sums of all rows fit in the registers", _sums_fit),
+        USEFUL_THREADS,
+        USEFUL_VECTOR,
+    ),
+    default={
+        "rows": 2,
+        "unroll": 4,
+        "ahead": 1024,
+        "schedule": "static",
+        "vector": "native",
+        "threads": 0,
+    },
+    model=_model_gemv,
+    policies=HALVES,
+)
+
+RECIPES: tuple[Recipe, ...] = (*GEMV,)
