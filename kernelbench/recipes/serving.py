@@ -6,6 +6,111 @@ It knows templates and knobs only.
 
 from __future__ import annotations
 
-from ..recipe import Recipe
+import math
 
-RECIPES: tuple[Recipe, ...] = ()
+from ..policies import HALVES
+from ..recipe import Constraint, Facts, Knobs, Recipe
+from ._knobs import (
+    THREADS,
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+    VECTOR,
+    integer,
+    make_knob,
+    register_budget,
+)
+from ._modelled import ASKED, WIDTH, Model, model_product, roofline_us
+from ._render import cpp_recipes
+
+UNROLL = make_knob("unroll", 1, 2, 4, meaning="vectors of a row that are under way at once")
+HELD = 16
+"""Sums that stay in registers, or nearly: a few are spilled while memory is waited for anyway."""
+
+
+def _sums_fit(knobs: Knobs, _: Facts) -> bool:
+    return integer(knobs, "rows") * integer(knobs, "unroll") <= HELD
+
+
+def _model_gemv(knobs: Knobs, facts: Facts) -> float:
+    """Memory has each element of the matrix once."""
+    if not {"M", "K", *ASKED} <= facts.keys():
+        return math.nan
+    elements = facts["M"] * facts["K"]
+    chains = float(integer(knobs, "rows") * integer(knobs, "unroll"))
+    moved = facts.get(WIDTH, 4.0) * elements
+    return roofline_us(2 * elements, moved, knobs, facts, chains=chains)
+
+
+GEMV = cpp_recipes(
+    "gemv",
+    "row-group",
+    "Several rows share what is loaded of x; rows fewer than threads are cut into parts.",
+    knobs=(
+        make_knob("rows", 1, 2, 4, 8, meaning="rows that share what is loaded of x"),
+        UNROLL,
+        make_knob("ahead", 0, 512, 1024, 2048, meaning="bytes of a row asked for ahead; 0: none"),
+        make_knob("schedule", "static", "guided", meaning="how groups of rows are dealt"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(
+        Constraint("the sums of all rows fit in the registers", _sums_fit),
+        USEFUL_THREADS,
+        USEFUL_VECTOR,
+    ),
+    default={
+        "rows": 2,
+        "unroll": 4,
+        "ahead": 1024,
+        "schedule": "static",
+        "vector": "native",
+        "threads": 0,
+    },
+    model=_model_gemv,
+    policies=HALVES,
+)
+
+
+def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
+    columns = float(knobs.get("columns", knobs.get("vectors", 1)))
+    return 2 <= integer(knobs, "rows") * columns <= register_budget(facts)
+
+
+def _model_skinny(knobs: Knobs, facts: Facts) -> float:
+    """The dense product's, where a tile's loads are its sides and nothing is packed."""
+    known = {**knobs, "vectors": knobs["columns"], "unroll": 1, "mc": 16}
+    return PRODUCT(known, facts)
+
+
+PRODUCT: Model = model_product(packs_a=False)
+TILE_FITS = Constraint("the tile's sums are 2 or more, and fit in the registers", _tile_fits)
+SCHEDULE = make_knob("schedule", "static", "dynamic", meaning="how blocks are dealt to threads")
+
+SKINNY = cpp_recipes(
+    "skinny_gemm",
+    "dots",
+    "Tiles of a few tokens and rows of weights, which are read once, along vectors of K.",
+    knobs=(
+        make_knob("rows", 1, 2, 3, 4, meaning="tokens of the tile held in registers"),
+        make_knob("columns", 1, 2, 3, 4, 6, meaning="rows of weights of that tile"),
+        make_knob("kc", 512, 1024, 4096, meaning="steps of the inner dimension per block"),
+        make_knob("nc", 12, 24, 48, meaning="rows of weights per block"),
+        SCHEDULE,
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "rows": 4,
+        "columns": 3,
+        "kc": 1024,
+        "nc": 24,
+        "schedule": "static",
+        "vector": "native",
+        "threads": 0,
+    },
+    model=_model_skinny,
+    policies=HALVES,
+)
+
+RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY)

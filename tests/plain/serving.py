@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from kernelwright.kernelbench.problem import Arrays, Structure
+
 from .collect import Implementation
 
-PLAIN: dict[str, Implementation] = {}
+
+def _gemv(_: Structure, inputs: Arrays, t: type) -> np.ndarray:
+    products: np.ndarray = inputs["A"].astype(t) * inputs["x"].astype(t)
+    return products.sum(1, dtype=t)
+
+
+def _skinny_gemm(_: Structure, inputs: Arrays, t: type) -> np.ndarray:
+    x, w = inputs["X"].astype(t), inputs["W"].astype(t)
+    return np.stack([(row * w).sum(1, dtype=t) for row in x])
+
+
+PLAIN: dict[str, Implementation] = {
+    "gemv": _gemv,
+    "skinny_gemm": _skinny_gemm,
+}

@@ -3,6 +3,80 @@
 
 from __future__ import annotations
 
-from ...recipe import Recipe
+from ...recipe import Constraint, Facts, Knobs, Recipe
+from ...targets import WARP
+from .._front_matter import LaunchPlan
+from .._knobs import integer, make_knob
+from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR, fits_block, product
+from ._recipe import by_width, cuda_recipe, launch
 
-RECIPES: tuple[Recipe, ...] = ()
+TEAM = make_knob("team", 8, 16, 32, 128, 256, meaning="threads that share a row")
+
+
+def _is_one_row(knobs: Knobs, _: Facts) -> bool:
+    return integer(knobs, "team") <= WARP or knobs["rows"] == 1
+
+
+def _plan_gemv(knobs: Knobs) -> LaunchPlan:
+    return LaunchPlan(
+        by_width(
+            integer(knobs, "vector"),
+            "K",
+            lambda width, when: launch(
+                f"gemv<{knobs['team']}, {knobs['rows']}, {width}>",
+                when=when,
+                grid=["cdiv(M, ROWS)"],
+                block=["TEAM", "ROWS"],
+                args=["M", "K", "A", "x", "y"],
+            ),
+        )
+    )
+
+
+def _plan_skinny(knobs: Knobs) -> LaunchPlan:
+    return LaunchPlan(
+        by_width(
+            integer(knobs, "vector"),
+            "K",
+            lambda width, when: launch(
+                f"skinny_gemm<{width}>",
+                when=when,
+                grid=["cdiv(N, THREADS // LANES)", "cdiv(M, TOKENS)"],
+                block=["THREADS"],
+                args=["M", "N", "K", "X", "W", "Y"],
+            ),
+        )
+    )
+
+
+RECIPES: tuple[Recipe, ...] = (
+    cuda_recipe(
+        "gemv",
+        "row-team",
+        "Threads of a team go along a row, and join their sums.",
+        template="gemv",
+        knobs=(TEAM, ROWS, VECTOR, UNROLL),
+        constraints=(
+            fits_block(lambda knobs: product(knobs, "team", "rows")),
+            Constraint("warps that share a row have a block to themselves", _is_one_row),
+        ),
+        default={"team": 32, "rows": 4, "vector": 4, "unroll": 4},
+        plan=_plan_gemv,
+    ),
+    cuda_recipe(
+        "skinny_gemm",
+        "row-team",
+        "Threads of a team go along a row of weights, once for several tokens.",
+        template="skinny_gemm",
+        knobs=(
+            LANES,
+            THREADS,
+            make_knob("tokens", 2, 4, 8, 16, meaning="tokens that share a row of weights"),
+            VECTOR,
+            UNROLL,
+        ),
+        constraints=(),
+        default={"lanes": 32, "threads": 128, "tokens": 8, "vector": 4, "unroll": 2},
+        plan=_plan_skinny,
+    ),
+)
