@@ -3,6 +3,78 @@
 
 from __future__ import annotations
 
-from ..recipe import Recipe
+from ..policies import HALVES
+from ..recipe import Knob, Knobs, Recipe
+from ._knobs import (
+    CHUNK,
+    SCHEDULE,
+    STREAM,
+    THREADS,
+    USEFUL_CHUNK,
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+    VECTOR,
+    make_knob,
+)
+from ._modelled import Model, model_rows
+from ._render import cpp_recipes
 
-RECIPES: tuple[Recipe, ...] = ()
+UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
+GROUP = make_knob("group", 1, 2, 4, meaning="rows made together")
+STRIP = make_knob("strip", 2, 4, 8, meaning="vectors side by side whose sums stay in registers")
+DEFAULT: Knobs = {
+    "vector": "native",
+    "unroll": 4,
+    "schedule": "static",
+    "chunk": 16,
+    "stream": 1,
+    "threads": 0,
+    "group": 2,
+    "strip": 4,
+}
+
+
+def _recipes(
+    problem: str,
+    family: str,
+    summary: str,
+    model: Model,
+    *more: Knob,
+    policies: tuple[str, ...] = HALVES,
+    **default: int | str,
+) -> tuple[Recipe, ...]:
+    return cpp_recipes(
+        problem,
+        family,
+        summary,
+        knobs=(VECTOR, UNROLL, SCHEDULE, CHUNK, STREAM, THREADS, *more),
+        constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**DEFAULT, **default},
+        model=model,
+        policies=policies,
+    )
+
+
+def _make_backward(problem: str, flops: float) -> tuple[Recipe, ...]:
+    """Of a normalisation: gradients along rows, and others that are summed over rows."""
+    return (
+        *_recipes(
+            problem,
+            "row-group",
+            "Rows are dealt; each thread sums over its own, and the threads' sums are joined.",
+            model_rows(2, flops, tensors=3),
+            GROUP,
+        ),
+        *_recipes(
+            problem,
+            "strips",
+            "Sums along rows first; then strips of columns, whose own sums stay in registers.",
+            model_rows(2, flops, tensors=3),
+            STRIP,
+        ),
+    )
+
+
+RMSNORM_BACKWARD = _make_backward("rmsnorm_backward", 12)
+
+RECIPES = (*RMSNORM_BACKWARD,)

@@ -3,6 +3,103 @@
 
 from __future__ import annotations
 
-from ...recipe import Recipe
+from collections.abc import Sequence
 
-RECIPES: tuple[Recipe, ...] = ()
+from ...recipe import Constraint, Knobs, Recipe
+from .._front_matter import LaunchPlan, Table
+from .._knobs import integer, make_knob
+from ._knobs import ROWS, UNROLL, VECTOR
+from ._recipe import by_width, cuda_recipe, launch
+from .rows import COMMON, TEAM
+
+DOWN = make_knob("down", 4, 8, 16, meaning="threads of a block that share a column's sum")
+SLAB = make_knob("slab", 64, 256, 1024, meaning="rows whose columns one block sums up")
+SLABS = "cdiv(M, SLAB)"
+DEFAULT: Knobs = {
+    "team": 128,
+    "rows": 1,
+    "vector": 4,
+    "unroll": 2,
+    "down": 8,
+    "slab": 256,
+}
+
+
+def _launch_rows(problem: str, args: Sequence[str], knobs: Knobs) -> list[Table]:
+    """A team of threads for each row."""
+
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"{problem}<{width}, {integer(knobs, 'team')}, {integer(knobs, 'rows')}>",
+            when=conditions,
+            grid=["cdiv(M, ROWS)"],
+            block=["TEAM", "ROWS"],
+            args=["M", "N", *args],
+        )
+
+    return by_width(integer(knobs, "vector"), "N", make)
+
+
+def _launch_slabs(kernel: str, args: Sequence[str], sums: Sequence[str]) -> list[Table]:
+    """Sums over rows in two steps: of slabs, one kind behind the other, and then of these."""
+    columns = launch(
+        kernel,
+        grid=[f"cdiv(N, 32) * {SLABS}"],
+        block=[32, "DOWN"],
+        args=["M", "N", *args, "partial"],
+    )
+    joins = [
+        launch(
+            "join_slabs",
+            grid=["cdiv(N, 256)"],
+            block=[256],
+            args=[SLABS, "N", {"buffer": "partial", "offset": f"{kind} * {SLABS} * N"}, name],
+        )
+        for kind, name in enumerate(sums)
+    ]
+    return [columns, *joins]
+
+
+def _make_backward(
+    problem: str, row_args: Sequence[str], column_args: Sequence[str], sums: Sequence[str]
+) -> Recipe:
+    """Of a normalisation: gradients along rows, and others that are summed over rows.
+
+    Args:
+        sums: the outputs that are summed over rows.
+    """
+
+    def plan(knobs: Knobs) -> LaunchPlan:
+        return LaunchPlan(
+            [
+                *_launch_rows(problem, row_args, knobs),
+                *_launch_slabs("gain_gradients", column_args, sums),
+            ],
+            {"partial": {"shape": [len(sums), SLABS, "N"], "dtype": "float32"}},
+        )
+
+    return cuda_recipe(
+        problem,
+        "slabs",
+        "Rows by teams of threads; sums over rows by slabs of rows, which are then joined.",
+        template=problem,
+        knobs=(TEAM, ROWS, VECTOR, UNROLL, DOWN, SLAB),
+        constraints=(*COMMON, WHOLE_SLABS),
+        default=DEFAULT,
+        plan=plan,
+    )
+
+
+WHOLE_SLABS = Constraint(
+    "a slab has rows for all threads of its block",
+    lambda knobs, _: integer(knobs, "slab") >= 4 * integer(knobs, "down"),
+)
+
+RMSNORM_BACKWARD = _make_backward(
+    "rmsnorm_backward",
+    ("x", "gamma", "rstd", "dy", "dx"),
+    ("x", "rstd", "dy"),
+    ("dgamma",),
+)
+
+RECIPES = (RMSNORM_BACKWARD,)
