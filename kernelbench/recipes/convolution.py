@@ -3,6 +3,88 @@
 
 from __future__ import annotations
 
-from ..recipe import Recipe
+import math
+from collections.abc import Callable
 
-RECIPES: tuple[Recipe, ...] = ()
+from ..policies import HALVES
+from ..recipe import Facts, Knobs, Recipe
+from ._knobs import (
+    CHUNK,
+    SCHEDULE,
+    STREAM,
+    THREADS,
+    USEFUL_CHUNK,
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+    VECTOR,
+    integer,
+    make_knob,
+)
+from ._modelled import ASKED, DIVISION_FLOPS, EXP_FLOPS, WIDTH, Model, roofline_us, writes
+from ._render import cpp_recipes
+
+DEALT = (USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR)
+DEFAULT: Knobs = {
+    "vector": "native",
+    "unroll": 4,
+    "schedule": "static",
+    "chunk": 16,
+    "stream": 1,
+    "threads": 0,
+    "block": 4096,
+}
+UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
+
+
+def _model(
+    asked: str, work: Callable[[Knobs, Facts], tuple[float, float, float, float, float]]
+) -> Model:
+    """Of what is dealt in equal pieces.
+
+    Args:
+        asked: the axes that it follows from, a letter each.
+        work: operations, elements that are read and that are written, pieces, and chains that are
+            under way at once.
+    """
+
+    def model(knobs: Knobs, facts: Facts) -> float:
+        if not {*asked, *ASKED} <= facts.keys():
+            return math.nan
+        flops, read, written, pieces, chains = work(knobs, facts)
+        dealt = math.ceil(pieces / integer(knobs, "chunk")) if "chunk" in knobs else pieces
+        width = facts.get(WIDTH, 4.0)
+        return roofline_us(
+            flops,
+            width * read + writes(knobs, width * written),
+            knobs,
+            facts,
+            chains=chains,
+            largest=1.0 / max(1.0, dealt),
+            dealt=0.0 if knobs.get("schedule") == "static" else dealt,
+        )
+
+    return model
+
+
+def _causal_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    size = facts["M"] * facts["C"] * facts["L"]
+    pieces = facts["M"] * facts["C"] * math.ceil(facts["L"] / integer(knobs, "block"))
+    flops = size * (EXP_FLOPS + DIVISION_FLOPS + 10)
+    return flops, size, size, pieces, 2.0 * integer(knobs, "unroll")
+
+
+CAUSAL_CONV1D = cpp_recipes(
+    "causal_conv1d",
+    "by-piece",
+    "Pieces of a channel's steps are dealt; each vector is loaded four times, a step apart.",
+    knobs=(
+        *(VECTOR, UNROLL, SCHEDULE, CHUNK, STREAM, THREADS),
+        make_knob("block", 256, 1024, 4096, 16384, meaning="steps of a piece"),
+    ),
+    constraints=DEALT,
+    default=DEFAULT,
+    model=_model("MCL", _causal_work),
+    policies=HALVES,
+)
+
+RECIPES: tuple[Recipe, ...] = (*CAUSAL_CONV1D,)
