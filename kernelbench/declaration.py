@@ -82,6 +82,9 @@ class Declaration(BaseModel):
     constants: tuple[str, ...] = ()
     """Inputs whose numbers belong to the operator, as a mask: `values` gives the same in every
     family, infinities among them, and nobody moves them to see what an answer depends on."""
+    bound: tuple[str, ...] = ()
+    """Inputs whose numbers are right only as `values` draws them together: offsets of segments,
+    places in another tensor. Nobody moves one of these numbers; another draw takes their place."""
     outputs: dict[str, str] = Field(min_length=1)
     """As inputs; none is of a pattern."""
     codes: dict[str, str] = {}
@@ -186,10 +189,11 @@ class Declaration(BaseModel):
             kind = SHARED[self.baselines]
             if not kind.fits(self.input_tensors, self.output_tensors, self.lengths):
                 raise ValueError(f"'{self.baselines}' as baselines needs {kind.NEEDS}")
-        if strange := [name for name in self.constants if name not in self.inputs]:
-            raise ValueError(
-                f"constants names '{strange[0]}', which is no input: {', '.join(self.inputs)}"
-            )
+        for key, named in (("constants", self.constants), ("bound", self.bound)):
+            if strange := [name for name in named if name not in self.inputs]:
+                raise ValueError(
+                    f"{key} names '{strange[0]}', which is no input: {', '.join(self.inputs)}"
+                )
         self._check_codes()
         if all(name in self.constants for name in self.inputs):
             raise ValueError("constants names every input: nothing is left to compute with")

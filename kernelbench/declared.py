@@ -173,6 +173,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         skeleton=declared.skeleton,
         backward_of=declared.backward_of,
         constants=declared.constants,
+        bound=declared.bound,
         codes=declared.codes,
         tags=declared.tags,
         headline=declared.headline,
@@ -187,7 +188,7 @@ def _make_oracle(
 ) -> MeasuringOracle:
     """The oracle: what an answer may be wrong by is measured where the file does not say."""
     near: dict[str, int] = {}
-    constants = (*declared.constants, *declared.codes)
+    constants = (*declared.constants, *declared.bound, *declared.codes)
 
     def begin(structure: Structure, arrays: Arrays) -> tuple[Arrays, dict[str, Any], Oracle]:
         """What it is given, what it makes of that, and who gives its plain arrays for others."""

@@ -382,6 +382,8 @@ class Problem:
     and the gradients of these, `d` and the name; its outputs are the gradients of the inputs."""
     constants: tuple[str, ...] = ()
     """Inputs that hold the same on every draw, as a mask; they may be infinite."""
+    bound: tuple[str, ...] = ()
+    """Inputs whose numbers are right only as they are drawn together, as offsets of segments."""
     codes: Mapping[str, str] = field(default_factory=dict)
     """Tensors of bytes that hold codes, each with its codec's name (coded.py)."""
     tags: tuple[str, ...] = ()

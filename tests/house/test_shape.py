@@ -14,7 +14,7 @@ from package_tree import ROOT, Module, modules
 
 MAX_MODULE = 450
 MAX_FUNCTION = 60
-LONGEST_PROBLEM, MEDIAN_PROBLEM = 85, 79
+LONGEST_PROBLEM, MEDIAN_PROBLEM = 85, 80
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

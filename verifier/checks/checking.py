@@ -227,6 +227,12 @@ def _change_item(
         array = item.inputs[name].copy()
         if not array.size:
             continue
+        if name in problem.bound:
+            drawn = problem.values(item.structure, Family.NORMAL, rng)[name]
+            changed = replace(item, inputs={**item.inputs, name: drawn})
+            if _moves(problem, before, changed.among(numbers)):
+                return changed
+            continue
         lines = np.atleast_1d(array)
         first = int(rng.integers(len(lines) if places is None else len(places)))
         row = lines[first if places is None else places[first] :][:1].reshape(-1)

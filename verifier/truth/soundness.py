@@ -130,7 +130,7 @@ def _answers(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
     # Of inputs that float32 does not hold: what copies or doubles them gives none that it holds.
     fine = {
         name: array
-        if name in problem.codes
+        if name in (*problem.codes, *problem.bound)
         else array.astype(np.float64)
         * (1 + (0 if name in problem.constants else FINER * rng.random(array.shape)))
         for name, array in item.inputs.items()
