@@ -35,7 +35,7 @@ class Room:
     def _count(self, axes: Axes) -> int:
         return sum(math.prod(tensor.extent(axes)) for tensor in self._tensors)
 
-    def _each(self, axis: str, sizes: Axes) -> int:
+    def _count_each(self, axis: str, sizes: Axes) -> int:
         """Elements of the tensor that grows most with this axis, all others being 1."""
         ones = {name: sizes[name] if name in self._choices else 1 for name in self._names}
         less, more = ({**ones, axis: length} for length in (1, 2))
@@ -43,7 +43,7 @@ class Room:
 
     def entries(self, sizes: Axes) -> int | None:
         """The most beside these sizes; None where an entry is one element of each tensor."""
-        each = self._each(ENTRIES, sizes)
+        each = self._count_each(ENTRIES, sizes)
         return None if each <= 1 else max(2, HELD // each)
 
     def longest(self, sizes: Axes, length: int) -> int:
@@ -62,13 +62,13 @@ class Room:
 
     def halvings(self, sizes: Axes) -> int:
         """How often what is as large as BULK is to be halved, where a row is several."""
-        return (self._each(ROWS, sizes) - 1).bit_length()
+        return (self._count_each(ROWS, sizes) - 1).bit_length()
 
     def fit(self, sizes: Axes) -> Axes:
         """The sizes, shorter where what is beside the entries would be too much."""
         if self.entries(sizes) is None:
             return sizes
-        most = {axis: max(1, HELD // self._each(axis, sizes)) for axis in (ROWS, COLUMNS)}
+        most = {axis: max(1, HELD // self._count_each(axis, sizes)) for axis in (ROWS, COLUMNS)}
         bounded = {axis: min(size, most.get(axis, size)) for axis, size in sizes.items()}
         return {**bounded, **self._cut(Structure(bounded)).axes}
 

@@ -166,4 +166,21 @@ RECIPES = (
         default={**DEFAULT, "vectors": 2, "depth": 512, "rows": 256, "chains": 4},
         model=_model_panels("nnz"),
     ),
+    *cpp_recipes(
+        "bsr_sdd",
+        "dots",
+        "Products of some rows of X with some of W share what is loaded; pieces of equal work.",
+        knobs=(
+            make_knob("rows", 2, 4, 8, meaning="rows of X whose products are made together"),
+            make_knob("columns", 1, 2, 3, 4, meaning="rows of W whose products are made together"),
+            make_knob("pieces", 1, 4, 16, meaning="equal pieces of the work per thread"),
+            SCHEDULE,
+            VECTOR,
+            THREADS,
+        ),
+        constraints=(PRODUCTS_FIT, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**DEFAULT, "rows": 4, "columns": 3, "pieces": 4},
+        model=_model_dots,
+        policies=HALVES,
+    ),
 )

@@ -31,7 +31,18 @@ def _spmm_lscd(s: Structure, i: Arrays, t: type) -> Arrays:
     return {"Y": y}
 
 
+def _bsr_sdd(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """A row of blocks after the other."""
+    x, w, size = i["X"].astype(t), i["W"].astype(t), s.axes["B"]
+    h = np.zeros((s.axes["nnz"], size, size), t)
+    for row, (first, last) in enumerate(itertools.pairwise(s.arrays["indptr"].tolist())):
+        for p in range(first, last):
+            h[p] = x[row] @ w[s.arrays["indices"][p]].T
+    return h
+
+
 PLAIN: dict[str, Implementation] = {
+    "bsr_sdd": _bsr_sdd,
     "bsr_spmm": _bsr_spmm,
     "spmm_lscd": _spmm_lscd,
 }

@@ -81,4 +81,25 @@ RECIPES = (
             ]
         ),
     ),
+    cuda_recipe(
+        "bsr_sdd",
+        "tiled",
+        "A block of threads has a block; some features of both factors are in shared memory.",
+        template="bsr_sdd",
+        knobs=(DOWN, make_knob("depth", 16, 32, 64, meaning="features in shared memory")),
+        constraints=(),
+        default={**DEFAULT, "depth": 32},
+        plan=lambda _: LaunchPlan(
+            [
+                launch(
+                    f"sdd_blocks<{size}>",
+                    when=[f"B == {size}", "nnz > 0"],
+                    grid=["nnz"],
+                    block=["B", "DOWN"],
+                    args=["M", "D", "indptr", "indices", "X", "W", "H"],
+                )
+                for size in (16, 32)
+            ]
+        ),
+    ),
 )
