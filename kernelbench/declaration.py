@@ -53,6 +53,10 @@ SENTENCES = {
     "limit is 4 u r (2 sqrt(n) + d + D + 8): enough for an exponential that is a few units in the "
     "last place off, and for one to the base 2 of x log2(e). Answers below 2^-124 may be flushed "
     "to 0.",
+    "{attention law}": "s = sum over the n keys j of p |v| (2 + (8 + r + R + L) / sqrt(n)), where "
+    "r = max - x + |x| + the sum of |q k| of a logit x, R is r's mean weighted by p, and L what a "
+    "plain sum of exponentials far below it may lose. LARGE has logits whose exponentials overflow "
+    "unless a maximum is subtracted. All numbers are finite.",
 }
 """What the accuracies of several problems say, by what stands for it there."""
 KINDS = Literal["tiny", "realistic", "adversarial"]

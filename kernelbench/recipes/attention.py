@@ -3,6 +3,41 @@
 
 from __future__ import annotations
 
-from ..recipe import Recipe
+from ..recipe import Constraint, Facts, Knobs, Recipe
+from ._knobs import (
+    THREADS,
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+    VECTOR,
+    integer,
+    make_knob,
+    register_budget,
+)
+from ._render import cpp_recipes
 
-RECIPES: tuple[Recipe, ...] = ()
+
+def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
+    return 4 <= integer(knobs, "rows") * integer(knobs, "vectors") <= register_budget(facts)
+
+
+TILE_FITS = Constraint(
+    "a tile's sums fit in the vector registers, and are four at least", _tile_fits
+)
+
+ATTENTION_PREFILL = cpp_recipes(
+    "attention_prefill",
+    "flash",
+    "Blocks of keys with running maxima; queries lie side by side, so that no sum crosses lanes.",
+    knobs=(
+        make_knob("rows", 2, 4, 8, meaning="keys of the tile held in registers"),
+        make_knob("vectors", 1, 2, 3, meaning="vectors of queries of that tile"),
+        make_knob("tiles", 1, 2, 4, meaning="tiles of queries that go over a block of keys"),
+        make_knob("keys", 16, 32, 64, 128, meaning="keys that share a maximum"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+    default={"rows": 4, "vectors": 3, "tiles": 2, "keys": 32, "vector": "native", "threads": 0},
+)
+
+RECIPES: tuple[Recipe, ...] = (*ATTENTION_PREFILL,)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the problems share that are softmax-weighted sums of values.
+
+How far an honest float32 kernel may be off: a logit x = q k / sqrt(D) takes u sqrt(D) times the sum
+of its terms' magnitudes A, its distance to the row's maximum rounds once more, and the exponential
+is a few units off (exponentials.py): relative errors of weights, each of which also moves all
+others by the mean that is weighted by them. The sum of n values adds a random walk. So the scale is
+the sum of p |v| (2 + (8 + r + E(r) + L/2u) / sqrt(n)) with r = max - x + |x| + sqrt(D) A.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .exponentials import EXP_ULPS, drift
+from .families import draw
+from .problem import Family, Inputs, Pair
+
+SPREADS = (0.0, 2.0)
+"""The logarithm to the base 2 of a logit's standard deviation, about."""
+LARGE_SPREAD = 60.0
+"""The same of LARGE: of few hundred logits one has an exponential beyond float32."""
+
+
+def draw_heads(
+    family: Family, queries: tuple[int, ...], keys: tuple[int, ...], rng: np.random.Generator
+) -> Inputs:
+    """Queries, keys and values in the family's form; logits lie where a trained model's do."""
+    spread, form = 2.0 ** rng.uniform(*SPREADS), family
+    if family is Family.LARGE:
+        form, spread = Family.NORMAL, LARGE_SPREAD
+    q, k = (_normalise(draw(form, shape, rng)) for shape in (queries, keys))
+    share = 2.0 ** rng.uniform(-3, 3)
+    return q * np.float32(spread * share), k * np.float32(1 / share), draw(form, keys, rng)
+
+
+def _normalise(drawn: np.ndarray) -> np.ndarray:
+    """Without a mean, and with a mean square of 1, where there are different elements."""
+    drawn -= drawn.mean()
+    size = np.sqrt(np.square(drawn).mean(dtype=np.float64))
+    normal: np.ndarray = drawn / np.float32(size if size > 0 else 1.0)
+    return normal
+
+
+def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, is_seen: np.ndarray) -> Pair:
+    """The attention of heads in float64, and its scale where n is the keys that a row sees.
+
+    Args:
+        q: of each head queries, a row each; k, v: keys and values, a row of each token.
+        is_seen: of each query and key, as it is broadcast; each query sees one at least.
+    """
+    q, k, v = (each.astype(np.float64) for each in (q, k, v))
+    root = np.sqrt(q.shape[-1])
+    logits = np.where(is_seen, q @ k.mT / root, -np.inf)
+    distance = logits.max(-1, keepdims=True) - logits
+    weights = np.exp(-distance)
+    weights /= weights.sum(-1, keepdims=True)
+    # sqrt(D) times the magnitudes' sum, which is divided by sqrt(D).
+    reach = np.abs(q) @ np.abs(k).mT + np.where(is_seen, distance + np.abs(logits), 0.0)
+    share = widen_weights(weights, reach, is_seen.sum(-1, keepdims=True))
+    return weights @ v, share @ np.abs(v)
+
+
+def widen_weights(weights: np.ndarray, reach: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """What magnitudes of values are weighted with in a scale.
+
+    Args:
+        weights: which sum up to 1 along the last axis.
+        reach: what their exponents may be off by, in units of roundoff.
+        count: of them.
+    """
+    mean = (weights * reach).sum(-1, keepdims=True) + EXP_ULPS
+    mean += drift(weights).sum(-1, keepdims=True) * 2.0**23
+    widened: np.ndarray = weights * (2.0 + (reach + mean) / np.sqrt(count))
+    return widened
