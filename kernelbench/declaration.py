@@ -220,10 +220,10 @@ class Declaration(BaseModel):
 
     @property
     def is_of_float32(self) -> bool:
-        """Whether it can be had in other precisions: no type narrower than float32 is its own."""
+        """Whether it can be had in other precisions: of floats it has float32 alone."""
         tensors = (*self.input_tensors, *self.output_tensors)
         floats = [each for each in (dtype_of(t.dtype) for t in tensors) if each.is_float]
-        return not self.codes and all(each == FLOAT32 for each in floats)
+        return bool(floats) and not self.codes and all(each == FLOAT32 for each in floats)
 
     @property
     def has_pattern(self) -> bool:

@@ -3,6 +3,51 @@
 
 from __future__ import annotations
 
-from ..recipe import Recipe
+from ..recipe import Facts, Knobs
+from ._knobs import (
+    CHUNK,
+    SCHEDULE,
+    THREADS,
+    USEFUL_CHUNK,
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+    VECTOR,
+    make_knob,
+)
+from ._modelled import WIDTH, Model, model_rows
+from ._render import cpp_recipes
 
-RECIPES: tuple[Recipe, ...] = ()
+UNROLL = make_knob("unroll", 1, 2, 4, meaning="vectors or numbers of a row under way together")
+ROWS_DEFAULT: Knobs = {
+    "lookup": "scalar",
+    "unroll": 2,
+    "schedule": "static",
+    "chunk": 16,
+    "vector": "native",
+    "threads": 0,
+    "stream": 0,
+}
+CONSTRAINTS = (USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR)
+
+
+def _model_bytes(flops: float, width: float) -> Model:
+    """Of rows whose elements have so many bytes, the mean of what is read and what is written."""
+    rows = model_rows(1, flops)
+
+    def model(knobs: Knobs, facts: Facts) -> float:
+        return rows(knobs, {**facts, WIDTH: width})
+
+    return model
+
+
+RECIPES = (
+    *cpp_recipes(
+        "shiftmax",
+        "table",
+        "Differences to the maximum are looked up among 256 exponentials.",
+        knobs=(UNROLL, SCHEDULE, CHUNK, VECTOR, THREADS),
+        constraints=CONSTRAINTS,
+        default=ROWS_DEFAULT,
+        model=_model_bytes(8, 1.0),
+    ),
+)

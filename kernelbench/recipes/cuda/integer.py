@@ -3,6 +3,34 @@
 
 from __future__ import annotations
 
-from ...recipe import Recipe
+from .._front_matter import LaunchPlan
+from .._knobs import make_knob
+from ._knobs import UNROLL
+from ._recipe import Planner, cuda_recipe, launch
 
-RECIPES: tuple[Recipe, ...] = ()
+WARPS = make_knob("rows", 2, 4, 8, 16, meaning="rows per block, a warp each")
+
+
+def _plan_rows(kernel: str, *args: str) -> Planner:
+    """A warp to each row of a matrix."""
+    only = launch(
+        kernel,
+        grid=["cdiv(M, ROWS)"],
+        block=[32, "ROWS"],
+        args=["M", "N", *args],
+    )
+    return lambda _: LaunchPlan([only])
+
+
+RECIPES = (
+    cuda_recipe(
+        "shiftmax",
+        "table",
+        "A warp has a row; exponentials of differences to the maximum are looked up.",
+        template="shiftmax",
+        knobs=(WARPS, UNROLL),
+        constraints=(),
+        default={"rows": 4, "unroll": 2},
+        plan=_plan_rows("shiftmax_rows", "x", "unit", "y"),
+    ),
+)

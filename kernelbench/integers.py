@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What problems of integer arithmetic share: whole numbers that are drawn, and I-ViT's exponential
+of shifts.
+
+The exponential follows Li and Gu, I-ViT: Integer-only Quantization for Efficient Vision Transformer
+Inference, ICCV 2023 (arXiv 2207.01405): exp(s x) is taken for a power of two, whose exponent has a
+whole part by a division and a linear rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .families import draw
+from .problem import Expected, Family
+
+LARGEST = (1 << 31) - 1
+"""Of int32: what a sum is cut to, and what it divides."""
+KEPT_BITS = 24
+"""Shifted out of a quotient of 31 bits: 7 are left, from 0 to 127."""
+
+
+def draw_whole(
+    family: Family, shape: tuple[int, ...], rng: np.random.Generator, most: int
+) -> np.ndarray:
+    """Whole numbers of a family, int64, from -most to most; some number has that size."""
+    drawn = draw(family, shape, rng, varies=0)
+    largest = np.abs(drawn).max(initial=0.0) or np.float32(1)
+    return np.rint(drawn * (np.float32(most) / largest)).astype(np.int64)
+
+
+def expect_whole(value: np.ndarray) -> Expected:
+    """Answers that are right bit for bit."""
+    found = value.astype(np.float64)
+    return Expected(found, np.abs(found), is_exact=True)
+
+
+def exponential(x: Any, unit: Any, n: int) -> Any:
+    """exp(x / unit) * unit * 2^n, by shifts, of whole numbers: arrays of numpy or tensors of torch,
+    in their type. What is less than -n units (of a power of two) is taken for that.
+
+    Shifts to the right and the division round down, also numbers below 0.
+    """
+    x = (x + (x >> 1) - (x >> 4)).clip(min=-n * unit)
+    whole = -x // unit
+    return (x + unit * whole + 2 * unit) << (n - whole) >> 1
