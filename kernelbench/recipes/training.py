@@ -76,5 +76,6 @@ def _make_backward(problem: str, flops: float) -> tuple[Recipe, ...]:
 
 
 RMSNORM_BACKWARD = _make_backward("rmsnorm_backward", 12)
+LAYERNORM_BACKWARD = _make_backward("layernorm_backward", 16)
 
-RECIPES = (*RMSNORM_BACKWARD,)
+RECIPES = (*RMSNORM_BACKWARD, *LAYERNORM_BACKWARD)

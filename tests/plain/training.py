@@ -26,6 +26,20 @@ def _rmsnorm_backward(_: Structure, i: Arrays, t: type) -> Arrays:
     return {"dx": dx, "dgamma": dgamma}
 
 
+def _layernorm_backward(_: Structure, i: Arrays, t: type) -> Arrays:
+    """Row by row: the gradient less its parts along ones and along the normalised row."""
+    x, gamma, mean, rstd, dy = (i[name].astype(t) for name in ("x", "gamma", "mean", "rstd", "dy"))
+    h, n = (x - mean[:, None]) * rstd[:, None], t(x.shape[1])
+    w = dy * gamma
+    along = h * (_sum(w * h) / n)
+    gain, shift = np.zeros_like(gamma), np.zeros_like(gamma)
+    for row, gradient in zip(h, dy, strict=True):
+        gain += gradient * row
+        shift += gradient
+    return {"dx": rstd[:, None] * (w - _sum(w) / n - along), "dgamma": gain, "dbeta": shift}
+
+
 PLAIN: dict[str, Implementation] = {
     "rmsnorm_backward": _rmsnorm_backward,
+    "layernorm_backward": _layernorm_backward,
 }

@@ -101,5 +101,11 @@ RMSNORM_BACKWARD = _make_backward(
     ("x", "rstd", "dy"),
     ("dgamma",),
 )
+LAYERNORM_BACKWARD = _make_backward(
+    "layernorm_backward",
+    ("x", "gamma", "mean", "rstd", "dy", "dx"),
+    ("x", "mean", "rstd", "dy"),
+    ("dgamma", "dbeta"),
+)
 
-RECIPES = (RMSNORM_BACKWARD,)
+RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD)
