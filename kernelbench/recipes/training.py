@@ -22,6 +22,8 @@ from ._render import cpp_recipes
 UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
 GROUP = make_knob("group", 1, 2, 4, meaning="rows made together")
 STRIP = make_knob("strip", 2, 4, 8, meaning="vectors side by side whose sums stay in registers")
+AHEAD = make_knob("ahead", 0, 256, 1024, meaning="floats that are asked for ahead; 0: none")
+TILE = make_knob("tile", 4096, 16384, 65536, meaning="floats per tile")
 DEFAULT: Knobs = {
     "vector": "native",
     "unroll": 4,
@@ -31,6 +33,8 @@ DEFAULT: Knobs = {
     "threads": 0,
     "group": 2,
     "strip": 4,
+    "ahead": 0,
+    "tile": 16384,
 }
 
 
@@ -76,5 +80,24 @@ def _make_backward(problem: str, flops: float) -> tuple[Recipe, ...]:
 
 
 RMSNORM_BACKWARD = _make_backward("rmsnorm_backward", 12)
+LAYERNORM_BACKWARD = _make_backward("layernorm_backward", 16)
 
-RECIPES = (*RMSNORM_BACKWARD,)
+
+def _adam(family: str, summary: str, *more: Knob) -> tuple[Recipe, ...]:
+    return cpp_recipes(
+        "fused_adam",
+        family,
+        summary,
+        knobs=(VECTOR, UNROLL, STREAM, THREADS, *more),
+        constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+        default={**DEFAULT, "unroll": 2},
+        policies=HALVES,
+    )
+
+
+FUSED_ADAM = (
+    *_adam("shares", "Each thread has one run of the tensors.", AHEAD),
+    *_adam("tiles", "Tiles of the tensors are dealt in turn.", SCHEDULE, TILE),
+)
+
+RECIPES = (*RMSNORM_BACKWARD, *LAYERNORM_BACKWARD, *FUSED_ADAM)

@@ -26,6 +26,30 @@ def _rmsnorm_backward(_: Structure, i: Arrays, t: type) -> Arrays:
     return {"dx": dx, "dgamma": dgamma}
 
 
+def _layernorm_backward(_: Structure, i: Arrays, t: type) -> Arrays:
+    """Row by row: the gradient less its parts along ones and along the normalised row."""
+    x, gamma, mean, rstd, dy = (i[name].astype(t) for name in ("x", "gamma", "mean", "rstd", "dy"))
+    h, n = (x - mean[:, None]) * rstd[:, None], t(x.shape[1])
+    w = dy * gamma
+    along = h * (_sum(w * h) / n)
+    gain, shift = np.zeros_like(gamma), np.zeros_like(gamma)
+    for row, gradient in zip(h, dy, strict=True):
+        gain += gradient * row
+        shift += gradient
+    return {"dx": rstd[:, None] * (w - _sum(w) / n - along), "dgamma": gain, "dbeta": shift}
+
+
+def _fused_adam(_: Structure, i: Arrays, t: type) -> Arrays:
+    """With the corrections in the rate and in the root's divisor, as torch's own has them."""
+    p, g, m, v, (rate, c1, c2) = (i[name].astype(t) for name in ("p", "g", "m", "v", "step"))
+    mean = m + t(1 - 0.9) * (g - m)
+    square = t(0.999) * v + t(1 - 0.999) * (g * g)
+    way = mean / (np.sqrt(square) / np.sqrt(c2) + t(1e-8))
+    return {"p1": p * (t(1) - rate * t(0.01)) - rate / c1 * way, "m1": mean, "v1": square}
+
+
 PLAIN: dict[str, Implementation] = {
     "rmsnorm_backward": _rmsnorm_backward,
+    "layernorm_backward": _layernorm_backward,
+    "fused_adam": _fused_adam,
 }

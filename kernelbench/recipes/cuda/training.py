@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from ...recipe import Constraint, Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
 from .._knobs import integer, make_knob
-from ._knobs import ROWS, UNROLL, VECTOR
-from ._recipe import by_width, cuda_recipe, launch
+from ._knobs import ROWS, THREADS, UNROLL, VECTOR
+from ._recipe import by_width, cuda_recipe, launch, times
 from .rows import COMMON, TEAM
 
 DOWN = make_knob("down", 4, 8, 16, meaning="threads of a block that share a column's sum")
@@ -101,5 +101,37 @@ RMSNORM_BACKWARD = _make_backward(
     ("x", "rstd", "dy"),
     ("dgamma",),
 )
+LAYERNORM_BACKWARD = _make_backward(
+    "layernorm_backward",
+    ("x", "gamma", "mean", "rstd", "dy", "dx"),
+    ("x", "mean", "rstd", "dy"),
+    ("dgamma", "dbeta"),
+)
+ADAM_ARGS = ("M", "p", "g", "m", "v", "step", "p1", "m1", "v1")
 
-RECIPES = (RMSNORM_BACKWARD,)
+
+def _plan_adam(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"fused_adam<{width}>",
+            when=conditions,
+            grid=[f"cdiv(M, {times('THREADS * UNROLL', width)})"],
+            block=["THREADS"],
+            args=ADAM_ARGS,
+        )
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "M", make))
+
+
+FUSED_ADAM = cuda_recipe(
+    "fused_adam",
+    "flat",
+    "All tensors as runs of vectors, a few to a thread.",
+    template="fused_adam",
+    knobs=(THREADS, VECTOR, UNROLL),
+    constraints=(),
+    default={**DEFAULT, "threads": 256},
+    plan=_plan_adam,
+)
+
+RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD, FUSED_ADAM)
