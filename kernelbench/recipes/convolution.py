@@ -87,4 +87,34 @@ CAUSAL_CONV1D = cpp_recipes(
     policies=HALVES,
 )
 
-RECIPES: tuple[Recipe, ...] = (*CAUSAL_CONV1D,)
+
+def _state_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """B and C are loaded anew for each group of rows."""
+    heads, rows = facts["M"] * facts["H"], integer(knobs, "rows")
+    tokens = heads * facts["P"]
+    flops = tokens * facts["N"] * (5.0 + 2.0 / rows) + 60 * tokens
+    pieces = heads * math.ceil(facts["P"] / integer(knobs, "block"))
+    size = tokens * facts["N"]
+    return flops, size + 2 * tokens, size + tokens, pieces, 2.0 * rows * integer(knobs, "unroll")
+
+
+SSM_STATE_UPDATE = cpp_recipes(
+    "ssm_state_update",
+    "row-group",
+    "Several rows of a head's state together, so that B and C are loaded once for all.",
+    knobs=(
+        make_knob("rows", 1, 2, 4, 8, meaning="rows of the state that are made together"),
+        make_knob("unroll", 1, 2, 4, meaning="vectors of each row that are under way at once"),
+        *(SCHEDULE, CHUNK, STREAM, VECTOR, THREADS),
+        make_knob("block", 16, 64, 1024, meaning="elements of a head to a piece"),
+    ),
+    constraints=DEALT,
+    default={**DEFAULT, "rows": 4, "unroll": 2, "block": 64},
+    model=_model("MHPN", _state_work),
+    policies=HALVES,
+)
+
+RECIPES: tuple[Recipe, ...] = (
+    *CAUSAL_CONV1D,
+    *SSM_STATE_UPDATE,
+)

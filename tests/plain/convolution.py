@@ -18,6 +18,19 @@ def _convolve_causally(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return p / (t(1) + np.exp(-p))
 
 
+def _update_state(_: Structure, i: Arrays, t: type) -> Arrays:
+    """One state after the other, with a running sum."""
+    state, x, z, dt, b, c = (i[name].astype(t) for name in ("state", "x", "z", "dt", "B", "C"))
+    kept, after = np.exp(dt * i["A"].astype(t)), np.empty_like(state)
+    y = i["D"].astype(t)[:, None] * x
+    for n in range(state.shape[3]):
+        added = dt[:, :, None] * b[:, n, None, None] * x
+        after[..., n] = kept[:, :, None] * state[..., n] + added
+        y = y + c[:, n, None, None] * after[..., n]
+    return {"after": after, "y": y * (z / (t(1) + np.exp(-z)))}
+
+
 PLAIN: dict[str, Implementation] = {
     "causal_conv1d": _convolve_causally,
+    "ssm_state_update": _update_state,
 }

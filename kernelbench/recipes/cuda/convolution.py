@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...recipe import Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
 from .._knobs import integer, make_knob
-from ._knobs import THREADS, UNROLL, VECTOR
+from ._knobs import ROWS, THREADS, UNROLL, VECTOR, fits_block, product
 from ._recipe import by_width, cuda_recipe, launch, times
 
 EXPONENTIAL = make_knob("exponential", "exp", "exp2", meaning="how e^a is made: expf(a), or exp2f")
@@ -39,4 +39,38 @@ CAUSAL_CONV1D = cuda_recipe(
     plan=_plan_causal,
 )
 
-RECIPES: tuple[Recipe, ...] = (CAUSAL_CONV1D,)
+
+STATE_ARGS = ("M", "H", "P", "N", "state", "x", "z", "dt", "A", "B", "C", "D", "after", "y")
+
+
+def _plan_state(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"update<{width}, {knobs['team']}>",
+            when=conditions,
+            grid=["cdiv(M * H * P, ROWS)"],
+            block=["TEAM", "ROWS"],
+            args=STATE_ARGS,
+        )
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "N", make))
+
+
+SSM_STATE_UPDATE = cuda_recipe(
+    "ssm_state_update",
+    "row-team",
+    "Neighbouring threads share a row of the state, and join their sums.",
+    template="ssm_state_update",
+    knobs=(
+        make_knob("team", 8, 16, 32, meaning="threads that share a row"),
+        *(ROWS, VECTOR, UNROLL, EXPONENTIAL),
+    ),
+    constraints=(fits_block(lambda knobs: product(knobs, "team", "rows")),),
+    default={**DEFAULT, "team": 32, "rows": 4},
+    plan=_plan_state,
+)
+
+RECIPES: tuple[Recipe, ...] = (
+    CAUSAL_CONV1D,
+    SSM_STATE_UPDATE,
+)
