@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from ..policies import HALVES
-from ..recipe import Facts, Knobs, Recipe
+from ..recipe import Constraint, Facts, Knobs, Recipe
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -19,6 +19,7 @@ from ._knobs import (
     VECTOR,
     integer,
     make_knob,
+    register_budget,
 )
 from ._modelled import ASKED, DIVISION_FLOPS, EXP_FLOPS, WIDTH, Model, roofline_us, writes
 from ._render import cpp_recipes
@@ -88,6 +89,40 @@ CAUSAL_CONV1D = cpp_recipes(
 )
 
 
+def _depthwise_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """A row that is loaded serves as many rows of the output as are made together."""
+    rows, width = integer(knobs, "rows"), facts["R"]
+    channels = facts["M"] * facts["C"]
+    size = channels * facts["H"] * facts["W"]
+    loads = width * (rows + width - 1) / rows
+    flops = size * (2 * width * width + 2 * loads + 4)
+    pieces = channels * math.ceil(facts["H"] / integer(knobs, "block"))
+    return flops, size, size, pieces, 1.0 * rows * integer(knobs, "unroll")
+
+
+DEPTHWISE_CONV = cpp_recipes(
+    "depthwise_conv",
+    "padded-rows",
+    "Rows of the input wait with zeros around them; several rows of the output share each.",
+    knobs=(
+        make_knob("rows", 1, 2, 4, meaning="rows of the output that are made together"),
+        *(UNROLL, SCHEDULE, CHUNK, STREAM, VECTOR, THREADS),
+        make_knob("block", 16, 64, 1024, meaning="rows of a piece"),
+    ),
+    constraints=(
+        Constraint(
+            "the sums of all rows fit registers",
+            lambda knobs, facts: (
+                integer(knobs, "rows") * integer(knobs, "unroll") <= register_budget(facts)
+            ),
+        ),
+        *DEALT,
+    ),
+    default={**DEFAULT, "rows": 2, "unroll": 2, "block": 64},
+    model=_model("MCHWR", _depthwise_work),
+)
+
+
 def _state_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
     """B and C are loaded anew for each group of rows."""
     heads, rows = facts["M"] * facts["H"], integer(knobs, "rows")
@@ -116,5 +151,6 @@ SSM_STATE_UPDATE = cpp_recipes(
 
 RECIPES: tuple[Recipe, ...] = (
     *CAUSAL_CONV1D,
+    *DEPTHWISE_CONV,
     *SSM_STATE_UPDATE,
 )

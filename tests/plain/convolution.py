@@ -18,6 +18,21 @@ def _convolve_causally(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return p / (t(1) + np.exp(-p))
 
 
+def _convolve_by_channel(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """The whole image times each place of a filter, moved, where it stays within the image."""
+    x, w = i["x"].astype(t), i["w"].astype(t)
+    (height, width), y = x.shape[2:], np.zeros(x.shape, t)
+    for r, s in np.ndindex(w.shape[1:]):
+        down, right = r - w.shape[1] // 2, s - w.shape[1] // 2
+        rows = slice(max(0, -down), max(0, min(height, height - down)))
+        columns = slice(max(0, -right), max(0, min(width, width - right)))
+        part = x[:, :, max(0, down) : height + min(0, down)][..., max(0, right) :]
+        part = part[..., : max(0, width - abs(right))]
+        if part.size:
+            y[:, :, rows, columns] += w[:, r, s, None, None] * part
+    return y
+
+
 def _update_state(_: Structure, i: Arrays, t: type) -> Arrays:
     """One state after the other, with a running sum."""
     state, x, z, dt, b, c = (i[name].astype(t) for name in ("state", "x", "z", "dt", "B", "C"))
@@ -32,5 +47,6 @@ def _update_state(_: Structure, i: Arrays, t: type) -> Arrays:
 
 PLAIN: dict[str, Implementation] = {
     "causal_conv1d": _convolve_causally,
+    "depthwise_conv": _convolve_by_channel,
     "ssm_state_update": _update_state,
 }

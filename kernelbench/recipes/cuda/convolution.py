@@ -40,6 +40,37 @@ CAUSAL_CONV1D = cuda_recipe(
 )
 
 
+def _plan_depthwise(_: Knobs) -> LaunchPlan:
+    tiles = "cdiv(W, WIDTH) * cdiv(H, HEIGHT * ROWS)"
+    return LaunchPlan(
+        [
+            launch(
+                f"depthwise<{width}>",
+                when=[f"R == {width}"],
+                grid=[f"M * C * {tiles}"],
+                block=["WIDTH", "HEIGHT"],
+                args=["M", "C", "H", "W", "x", "w", "y"],
+            )
+            for width in (3, 5)
+        ]
+    )
+
+
+DEPTHWISE_CONV = cuda_recipe(
+    "depthwise_conv",
+    "tiles",
+    "Tiles of an image; a thread goes down a column and keeps the rows that it has read.",
+    template="depthwise_conv",
+    knobs=(
+        make_knob("width", 16, 32, 64, meaning="columns of a tile"),
+        make_knob("height", 1, 2, 4, 8, meaning="threads of a tile one below the other"),
+        make_knob("rows", 1, 2, 4, 8, meaning="rows of the output of a thread"),
+    ),
+    constraints=(fits_block(lambda knobs: product(knobs, "width", "height")),),
+    default={"width": 32, "height": 4, "rows": 4},
+    plan=_plan_depthwise,
+)
+
 STATE_ARGS = ("M", "H", "P", "N", "state", "x", "z", "dt", "A", "B", "C", "D", "after", "y")
 
 
@@ -72,5 +103,6 @@ SSM_STATE_UPDATE = cuda_recipe(
 
 RECIPES: tuple[Recipe, ...] = (
     CAUSAL_CONV1D,
+    DEPTHWISE_CONV,
     SSM_STATE_UPDATE,
 )
