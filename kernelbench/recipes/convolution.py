@@ -149,8 +149,46 @@ SSM_STATE_UPDATE = cpp_recipes(
     policies=HALVES,
 )
 
+
+def _scan_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """A state is loaded and stored once for all steps that are taken at once."""
+    vectors, steps = integer(knobs, "vectors"), integer(knobs, "steps")
+    sequences, length = facts["M"] * facts["L"], vectors * facts["vector_bytes"] / 4
+    parts = math.ceil(facts["P"] / length)
+    work = 6.0 + 4.0 / vectors + 4.0 / steps
+    flops = sequences * facts["H"] * parts * length * facts["N"] * work
+    size = sequences * facts["H"] * facts["P"]
+    read = size + sequences * (facts["H"] + 2 * facts["N"])
+    return flops, read, size, facts["M"] * facts["H"] * parts, 2.0 * vectors * steps
+
+
+MAMBA2_SSD_CHUNK_SCAN = cpp_recipes(
+    "mamba2_ssd_chunk_scan",
+    "few-steps",
+    "States of a few vectors stay in cache; a few steps at once share their loads.",
+    knobs=(
+        make_knob("vectors", 1, 2, 4, meaning="vectors of elements of a head"),
+        make_knob("steps", 1, 2, 4, 8, meaning="steps that are taken at once"),
+        make_knob("order", "heads", "parts", meaning="what pieces go through last"),
+        make_knob("schedule", "static", "dynamic", meaning="how pieces are dealt to threads"),
+        *(VECTOR, THREADS),
+    ),
+    constraints=(
+        Constraint(
+            "inputs and sums of all steps fit registers",
+            lambda knobs, facts: (
+                2 * integer(knobs, "vectors") * integer(knobs, "steps") <= register_budget(facts)
+            ),
+        ),
+        *(USEFUL_THREADS, USEFUL_VECTOR),
+    ),
+    default={**DEFAULT, "vectors": 2, "steps": 2, "order": "heads"},
+    model=_model("MLHPN", _scan_work),
+)
+
 RECIPES: tuple[Recipe, ...] = (
     *CAUSAL_CONV1D,
     *DEPTHWISE_CONV,
     *SSM_STATE_UPDATE,
+    *MAMBA2_SSD_CHUNK_SCAN,
 )

@@ -45,8 +45,21 @@ def _update_state(_: Structure, i: Arrays, t: type) -> Arrays:
     return {"after": after, "y": y * (z / (t(1) + np.exp(-z)))}
 
 
+def _scan(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Step by step."""
+    x, dt, b, c = (i[name].astype(t) for name in ("x", "dt", "B", "C"))
+    kept, y = np.exp(dt * i["A"].astype(t)), np.empty_like(x)
+    state = np.zeros((*x.shape[:1], *x.shape[2:], b.shape[2]), t)
+    for step in range(x.shape[1]):
+        state = state * kept[:, step, :, None, None]
+        state += (x[:, step] * dt[:, step, :, None])[..., None] * b[:, step, None, None]
+        y[:, step] = np.add.accumulate(state * c[:, step, None, None], axis=3)[..., -1]
+    return y
+
+
 PLAIN: dict[str, Implementation] = {
     "causal_conv1d": _convolve_causally,
     "depthwise_conv": _convolve_by_channel,
     "ssm_state_update": _update_state,
+    "mamba2_ssd_chunk_scan": _scan,
 }

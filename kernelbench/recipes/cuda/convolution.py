@@ -101,8 +101,38 @@ SSM_STATE_UPDATE = cuda_recipe(
     plan=_plan_state,
 )
 
+
+def _plan_scan(knobs: Knobs) -> LaunchPlan:
+    return LaunchPlan(
+        [
+            launch(
+                f"ssd_scan<{knobs['team']}>",
+                grid=["cdiv(M * H * P, ROWS)"],
+                block=["TEAM", "ROWS"],
+                args=["M", "L", "H", "P", "N", "x", "dt", "A", "B", "C", "y"],
+            )
+        ]
+    )
+
+
+MAMBA2_SSD_CHUNK_SCAN = cuda_recipe(
+    "mamba2_ssd_chunk_scan",
+    "registers",
+    "Neighbouring threads keep an element's states in registers and go through all steps.",
+    template="mamba2_ssd_chunk_scan",
+    knobs=(
+        make_knob("team", 4, 8, 16, 32, meaning="threads that share the states of an element"),
+        make_knob("states", 2, 4, 8, 16, meaning="states in a thread's registers"),
+        *(ROWS, UNROLL, EXPONENTIAL),
+    ),
+    constraints=(fits_block(lambda knobs: product(knobs, "team", "rows")),),
+    default={**DEFAULT, "team": 16, "states": 8, "rows": 4},
+    plan=_plan_scan,
+)
+
 RECIPES: tuple[Recipe, ...] = (
     CAUSAL_CONV1D,
     DEPTHWISE_CONV,
     SSM_STATE_UPDATE,
+    MAMBA2_SSD_CHUNK_SCAN,
 )
