@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from ..policies import HALVES
-from ..recipe import Facts, Knobs, Recipe
+from ..recipe import Constraint, Facts, Knobs, Recipe
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -19,6 +19,7 @@ from ._knobs import (
     VECTOR,
     integer,
     make_knob,
+    register_budget,
 )
 from ._modelled import ASKED, DIVISION_FLOPS, EXP_FLOPS, WIDTH, Model, roofline_us, writes
 from ._render import cpp_recipes
@@ -87,4 +88,107 @@ CAUSAL_CONV1D = cpp_recipes(
     policies=HALVES,
 )
 
-RECIPES: tuple[Recipe, ...] = (*CAUSAL_CONV1D,)
+
+def _depthwise_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """A row that is loaded serves as many rows of the output as are made together."""
+    rows, width = integer(knobs, "rows"), facts["R"]
+    channels = facts["M"] * facts["C"]
+    size = channels * facts["H"] * facts["W"]
+    loads = width * (rows + width - 1) / rows
+    flops = size * (2 * width * width + 2 * loads + 4)
+    pieces = channels * math.ceil(facts["H"] / integer(knobs, "block"))
+    return flops, size, size, pieces, 1.0 * rows * integer(knobs, "unroll")
+
+
+DEPTHWISE_CONV = cpp_recipes(
+    "depthwise_conv",
+    "padded-rows",
+    "Rows of the input wait with zeros around them; several rows of the output share each.",
+    knobs=(
+        make_knob("rows", 1, 2, 4, meaning="rows of the output that are made together"),
+        *(UNROLL, SCHEDULE, CHUNK, STREAM, VECTOR, THREADS),
+        make_knob("block", 16, 64, 1024, meaning="rows of a piece"),
+    ),
+    constraints=(
+        Constraint(
+            "the sums of all rows fit registers",
+            lambda knobs, facts: (
+                integer(knobs, "rows") * integer(knobs, "unroll") <= register_budget(facts)
+            ),
+        ),
+        *DEALT,
+    ),
+    default={**DEFAULT, "rows": 2, "unroll": 2, "block": 64},
+    model=_model("MCHWR", _depthwise_work),
+)
+
+
+def _state_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """B and C are loaded anew for each group of rows."""
+    heads, rows = facts["M"] * facts["H"], integer(knobs, "rows")
+    tokens = heads * facts["P"]
+    flops = tokens * facts["N"] * (5.0 + 2.0 / rows) + 60 * tokens
+    pieces = heads * math.ceil(facts["P"] / integer(knobs, "block"))
+    size = tokens * facts["N"]
+    return flops, size + 2 * tokens, size + tokens, pieces, 2.0 * rows * integer(knobs, "unroll")
+
+
+SSM_STATE_UPDATE = cpp_recipes(
+    "ssm_state_update",
+    "row-group",
+    "Several rows of a head's state together, so that B and C are loaded once for all.",
+    knobs=(
+        make_knob("rows", 1, 2, 4, 8, meaning="rows of the state that are made together"),
+        make_knob("unroll", 1, 2, 4, meaning="vectors of each row that are under way at once"),
+        *(SCHEDULE, CHUNK, STREAM, VECTOR, THREADS),
+        make_knob("block", 16, 64, 1024, meaning="elements of a head to a piece"),
+    ),
+    constraints=DEALT,
+    default={**DEFAULT, "rows": 4, "unroll": 2, "block": 64},
+    model=_model("MHPN", _state_work),
+    policies=HALVES,
+)
+
+
+def _scan_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """A state is loaded and stored once for all steps that are taken at once."""
+    vectors, steps = integer(knobs, "vectors"), integer(knobs, "steps")
+    sequences, length = facts["M"] * facts["L"], vectors * facts["vector_bytes"] / 4
+    parts = math.ceil(facts["P"] / length)
+    work = 6.0 + 4.0 / vectors + 4.0 / steps
+    flops = sequences * facts["H"] * parts * length * facts["N"] * work
+    size = sequences * facts["H"] * facts["P"]
+    read = size + sequences * (facts["H"] + 2 * facts["N"])
+    return flops, read, size, facts["M"] * facts["H"] * parts, 2.0 * vectors * steps
+
+
+MAMBA2_SSD_CHUNK_SCAN = cpp_recipes(
+    "mamba2_ssd_chunk_scan",
+    "few-steps",
+    "States of a few vectors stay in cache; a few steps at once share their loads.",
+    knobs=(
+        make_knob("vectors", 1, 2, 4, meaning="vectors of elements of a head"),
+        make_knob("steps", 1, 2, 4, 8, meaning="steps that are taken at once"),
+        make_knob("order", "heads", "parts", meaning="what pieces go through last"),
+        make_knob("schedule", "static", "dynamic", meaning="how pieces are dealt to threads"),
+        *(VECTOR, THREADS),
+    ),
+    constraints=(
+        Constraint(
+            "inputs and sums of all steps fit registers",
+            lambda knobs, facts: (
+                2 * integer(knobs, "vectors") * integer(knobs, "steps") <= register_budget(facts)
+            ),
+        ),
+        *(USEFUL_THREADS, USEFUL_VECTOR),
+    ),
+    default={**DEFAULT, "vectors": 2, "steps": 2, "order": "heads"},
+    model=_model("MLHPN", _scan_work),
+)
+
+RECIPES: tuple[Recipe, ...] = (
+    *CAUSAL_CONV1D,
+    *DEPTHWISE_CONV,
+    *SSM_STATE_UPDATE,
+    *MAMBA2_SSD_CHUNK_SCAN,
+)

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What problems on state-space models share: decays as trained models have them, and gates."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .problem import Pair
+
+STEPS = (1e-3, 0.1)
+"""Of dt, in equal ratios, as Mamba-2 begins its training (arXiv 2405.21060)."""
+RATES = (1.0, 16.0)
+"""Of -A, as it begins."""
+
+
+def draw_decays(shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
+    """dt of this shape, and A of its last axis."""
+    low, high = np.log(STEPS)
+    dt = np.exp(rng.uniform(low, high, shape)).astype(np.float32)
+    return dt, -rng.uniform(*RATES, shape[-1]).astype(np.float32)
+
+
+def gate(value: np.ndarray, size: np.ndarray, z: np.ndarray) -> Pair:
+    """Values times SiLU of z, and their magnitudes: an exponential of -z is off by u |z| of itself,
+    of which a sigmoid passes on 1 less its own size."""
+    sigma = 1.0 / (1.0 + np.exp(-z))
+    weight = np.abs(z) * sigma * (1.0 + np.abs(z) * (1.0 - sigma))
+    return value * z * sigma, size * weight
+
+
+HELD = 1 << 19
+"""Decays between two steps of a chunk that `scan` holds at once."""
+CHUNK = 64
+
+
+def scan(power: np.ndarray, x: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """What states that decay by exp(power) and are added x b give times c, a chunk at a time.
+
+    Args:
+        power: [M, L, H], not positive.
+        x: [M, L, H, P]; b, c: [M, L, N]; all of float64.
+    """
+    batch, steps, heads, width = x.shape
+    chunk = min(CHUNK, math.isqrt(max(1, HELD // (batch * heads))) + 1, steps)
+    y, state = np.empty(x.shape), np.zeros((batch, heads, width, b.shape[2]))
+    for start in range(0, steps, chunk):
+        part = slice(start, min(start + chunk, steps))
+        total = power[:, part].cumsum(1)
+        past = np.tri(total.shape[1], dtype=bool)[:, :, None]
+        apart = np.exp(np.where(past, total[:, :, None] - total[:, None], -np.inf))
+        apart *= (c[:, part] @ b[:, part].transpose(0, 2, 1))[..., None]
+        inner = np.matmul(apart.transpose(0, 3, 1, 2), x[:, part].transpose(0, 2, 1, 3))
+        outer = np.matmul(state, c[:, part].transpose(0, 2, 1)[:, None]).transpose(0, 3, 1, 2)
+        y[:, part] = inner.transpose(0, 2, 1, 3) + outer * np.exp(total)[..., None]
+        added = x[:, part] * np.exp(total[:, -1:] - total)[..., None]
+        state *= np.exp(total[:, -1])[..., None, None]
+        state += np.matmul(added.transpose(0, 2, 3, 1), b[:, part][:, None])
+    return y
+
+
+def scan_in_torch(torch: Any, x: Any, dt: Any, A: Any, B: Any, C: Any) -> Any:
+    """The same with dt and A apart, as the listing of Mamba-2's paper has it, of any length."""
+    steps, decay = x.shape[1], dt * A
+
+    def cut(each: Any) -> Any:
+        ends = (0, 0) * (each.dim() - 2) + (0, -steps % CHUNK)
+        return torch.nn.functional.pad(each, ends).unflatten(1, (-1, CHUNK))
+
+    x, b, c, s = cut(x * dt[..., None]), cut(B), cut(C), cut(decay).cumsum(2)
+    past = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=x.device).tril()[:, :, None]
+    apart = torch.where(past, s[:, :, :, None] - s[:, :, None], -float("inf")).exp()
+    y = torch.einsum("mtqsh,mtshp->mtqhp", apart * (c @ b.mT)[..., None], x)
+    added = torch.einsum("mtsn,mtshp->mthpn", b, x * (s[:, :, -1:] - s).exp()[..., None])
+    state, before = torch.zeros_like(added[:, 0]), []
+    for chunk in range(added.shape[1]):
+        before.append(state)
+        state = state * s[:, chunk, -1, :, None, None].exp() + added[:, chunk]
+    y += torch.einsum("mtqn,mthpn->mtqhp", c, torch.stack(before, 1)) * s.exp()[..., None]
+    return y.flatten(1, 2)[:, :steps]
