@@ -16,12 +16,10 @@ from .problem import Expected, Family
 Gradients = tuple[Expected, Expected, Expected]
 
 
-def draw_gradient(
-    family: Family, shape: tuple[int, int], rng: np.random.Generator, **how: float
-) -> np.ndarray:
+def draw_gradient(family: Family, shape: tuple[int, int], rng: np.random.Generator) -> np.ndarray:
     """A gradient whose rows and columns are summed: where either are long most of it is 0, since
     plain float32 sums of more terms of one sign drift. NONFINITE has NaN only."""
-    gradient = draw(family, shape, rng, **how)
+    gradient = draw(family, shape, rng)
     thin_columns(family, gradient, rng)
     thin_columns(family, gradient.T, rng)
     blemish(family, gradient, rng, (np.nan,))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from ..kernelbench.languages import language_of
 from .fold import Entry
 from .history import History, derive
 from .outcome import how_sure, what_decides, why_no_winner
@@ -24,7 +25,6 @@ MOST_ROWS = 60
 """Candidates in the table; the champion and its ancestors always."""
 MOST_SOURCE = 60_000
 """Characters: what is longer is left out, with a word."""
-_CODES = {"cpp": "cpp", "cuda": "cuda", "triton": "python", "python": "python"}
 
 
 def render_markdown(store: Store, campaign: str) -> str:
@@ -112,7 +112,7 @@ def _code_of(store: Store, redactor: Redactor, best: Entry) -> Iterator[str]:
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", source)), default=0))
     yield "<details><summary>Its source</summary>"
     yield ""
-    yield fence + _CODES.get(best.language, "")
+    yield fence + language_of(best.language).suffix.lstrip(".")
     yield source.rstrip("\n")
     yield fence
     yield ""

@@ -60,7 +60,7 @@ def oracle(x: np.ndarray, w: np.ndarray, bias: np.ndarray) -> Expected:
     """The definition in float64."""
 
     def add_up(x: np.ndarray, w: np.ndarray, bias: np.ndarray) -> np.ndarray:
-        p = x * w[:, 3:]
+        p: np.ndarray = x * w[:, 3:]
         for back in (1, 2, 3):
             p[:, :, back:] += x[:, :, :-back] * w[:, 3 - back, None]
         p += bias[:, None]

@@ -49,7 +49,7 @@ GEMV = cpp_recipes(
         make_knob("rows", 1, 2, 4, 8, meaning="rows that share what is loaded of x"),
         UNROLL,
         make_knob("ahead", 0, 512, 1024, 2048, meaning="bytes of a row asked for ahead; 0: none"),
-        make_knob("schedule", "static", "guided", meaning="how groups of rows are dealt"),
+        make_knob("schedule", "static", "dynamic", meaning="how groups of rows are dealt"),
         VECTOR,
         THREADS,
     ),

@@ -233,7 +233,7 @@ def _point(trace: Figure, number: int, across: float, up: float, y: _Scale) -> s
         )
         drawn = f'<path d="M{across:.1f},{low:.1f}V{high:.1f}" stroke="{colour}"/>' + drawn
     if texts := trace.get("text"):
-        drawn = f"<g><title>{escape(_plain(texts[number]))}</title>{drawn}</g>"
+        drawn = f"<g><title>{escape(_strip_tags(texts[number]))}</title>{drawn}</g>"
     link = (trace.get("customdata") or [None] * (number + 1))[number]
     return f'<a href="{escape(link)}">{drawn}</a>' if link else drawn
 
@@ -251,7 +251,7 @@ def _legend(named: Sequence[Figure], per_line: int) -> Iterator[str]:
         yield _text(across + 10, up, html.unescape(trace["name"]), "start")
 
 
-def _plain(text: str) -> str:
+def _strip_tags(text: str) -> str:
     """Of the little HTML that Plotly reads."""
     return html.unescape(re.sub(r"</?b>", "", text.replace("<br>", "\n")))
 
