@@ -157,6 +157,16 @@ RECIPES = (
         )
     ),
     *cpp_recipes(
+        "spmm_nm",
+        "panels",
+        "A piece of a panel of X is copied into the nearest cache; rows take what they keep.",
+        knobs=(*PANEL, make_knob("depth", 64, 128, 256, meaning=DEPTH)),
+        constraints=(PANEL_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**DEFAULT, "vectors": 8, "depth": 128, "rows": 64},
+        model=_model_panels("4 M H"),
+        policies=HALVES,
+    ),
+    *cpp_recipes(
         "spmm_lscd",
         "panels",
         "A piece of a panel of X becomes floats in the nearest cache; each row goes on where the "

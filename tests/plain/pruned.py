@@ -20,6 +20,20 @@ def _bsr_spmm(s: Structure, i: Arrays, t: type) -> np.ndarray:
     return y
 
 
+def _spmm_nm(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """A few kept weights of every row after the others."""
+    w, x, codes = i["values"].astype(t), i["X"].astype(t), i["codes"].astype(np.int64)
+    y = np.zeros((s.axes["M"], s.axes["N"]), t)
+    each = max(1, (1 << 18) // y.size)
+    for first in range(0, s.axes["H"], each):
+        part = slice(first, first + each)
+        places = np.stack([codes[:, part] // 4**place % 4 for place in range(4)], -1)
+        places += 8 * np.arange(first, first + places.shape[1])[:, None] + [0, 0, 4, 4]
+        taken = w[:, 4 * first : 4 * (first + each)]
+        y += np.einsum("mk,mkn->mn", taken, x[places.reshape(taken.shape)])
+    return y
+
+
 def _spmm_lscd(s: Structure, i: Arrays, t: type) -> Arrays:
     """Row by row, one weight after the other."""
     w, x = i["values"].astype(t), i["X"].astype(t)
@@ -44,5 +58,6 @@ def _bsr_sdd(s: Structure, i: Arrays, t: type) -> np.ndarray:
 PLAIN: dict[str, Implementation] = {
     "bsr_sdd": _bsr_sdd,
     "bsr_spmm": _bsr_spmm,
+    "spmm_nm": _spmm_nm,
     "spmm_lscd": _spmm_lscd,
 }

@@ -63,6 +63,16 @@ RECIPES = (
         plan=_plan_blocks("bsr_rows", "B", (16, 32), "N indptr indices values X Y"),
     ),
     cuda_recipe(
+        "spmm_nm",
+        "panels",
+        "A piece of a panel of X goes through shared memory; a thread has a column of some rows.",
+        template="spmm_nm",
+        knobs=PANEL,
+        constraints=PANEL_FITS,
+        default=DEFAULT,
+        plan=_plan_panels("nm_panels", "M N H values codes X Y"),
+    ),
+    cuda_recipe(
         "spmm_lscd",
         "rows",
         "A thread has a column of a row, and reads its neighbours' weights out of the cache.",
