@@ -113,4 +113,35 @@ SKINNY = cpp_recipes(
     policies=HALVES,
 )
 
-RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY)
+
+def _model_grouped(knobs: Knobs, facts: Facts) -> float:
+    """The dense product's, with panels of the weights that are packed for each piece of rows."""
+    return PRODUCT({**knobs, "unroll": 4, "mc": knobs["share"]}, facts)
+
+
+GROUPED = cpp_recipes(
+    "grouped_gemm",
+    "packed",
+    "Pieces of an expert's rows meet a panel of its weights at a time, packed for the cache.",
+    knobs=(
+        make_knob("rows", 3, 4, 6, 8, 12, meaning="rows of the tile held in registers"),
+        make_knob("vectors", 1, 2, 3, meaning="vectors in a row of that tile"),
+        make_knob("kc", 128, 256, 512, meaning="steps of the inner dimension per block"),
+        make_knob("share", 48, 96, 384, meaning="rows of an expert that are dealt at a time"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "rows": 6,
+        "vectors": 2,
+        "kc": 256,
+        "share": 96,
+        "vector": "native",
+        "threads": 0,
+    },
+    model=_model_grouped,
+)
+
+
+RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED)

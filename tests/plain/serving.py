@@ -19,7 +19,15 @@ def _skinny_gemm(_: Structure, inputs: Arrays, t: type) -> np.ndarray:
     return np.stack([(row * w).sum(1, dtype=t) for row in x])
 
 
+def _grouped_gemm(_: Structure, inputs: Arrays, t: type) -> np.ndarray:
+    """Row by row: the expert of each is the last that begins at or before it."""
+    x, w, bounds = inputs["X"].astype(t), inputs["W"].astype(t), inputs["seg_ptr"].astype(int)
+    experts = np.searchsorted(bounds, np.arange(len(x)), side="right") - 1
+    return np.stack([(x[i][:, None] * w[e]).sum(0, dtype=t) for i, e in enumerate(experts)])
+
+
 PLAIN: dict[str, Implementation] = {
     "gemv": _gemv,
     "skinny_gemm": _skinny_gemm,
+    "grouped_gemm": _grouped_gemm,
 }

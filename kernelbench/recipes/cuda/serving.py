@@ -7,7 +7,7 @@ from ...recipe import Constraint, Facts, Knobs, Recipe
 from ...targets import WARP
 from .._front_matter import LaunchPlan
 from .._knobs import integer, make_knob
-from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR, fits_block, product
+from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR, fits_block, fits_shared, product
 from ._recipe import by_width, cuda_recipe, launch
 
 TEAM = make_knob("team", 8, 16, 32, 128, 256, meaning="threads that share a row")
@@ -49,6 +49,16 @@ def _plan_skinny(knobs: Knobs) -> LaunchPlan:
     )
 
 
+def _plan_grouped(_: Knobs) -> LaunchPlan:
+    only = launch(
+        "grouped_gemm",
+        grid=["cdiv(N, TILE) * (cdiv(M, TILE) + min(E, M))"],
+        block=["TILE * TILE // EACH"],
+        args=["M", "N", "K", "E", "X", "W", "seg_ptr", "Y"],
+    )
+    return LaunchPlan([only])
+
+
 RECIPES: tuple[Recipe, ...] = (
     cuda_recipe(
         "gemv",
@@ -78,5 +88,22 @@ RECIPES: tuple[Recipe, ...] = (
         constraints=(),
         default={"lanes": 32, "threads": 128, "tokens": 8, "vector": 4, "unroll": 2},
         plan=_plan_skinny,
+    ),
+    cuda_recipe(
+        "grouped_gemm",
+        "tiled",
+        "Tiles of each expert's rows in shared memory; a block finds its expert by counting tiles.",
+        template="grouped_gemm",
+        knobs=(
+            make_knob("tile", 16, 32, 64, meaning="rows and columns of Y per block"),
+            make_knob("each", 2, 4, 8, meaning="rows of them that a thread has"),
+            make_knob("depth", 8, 16, 32, meaning="steps of the inner dimension at a time"),
+        ),
+        constraints=(
+            fits_block(lambda knobs: integer(knobs, "tile") ** 2 // integer(knobs, "each")),
+            fits_shared(lambda knobs: 8 * integer(knobs, "tile") * (integer(knobs, "depth") + 1)),
+        ),
+        default={"tile": 32, "each": 4, "depth": 16},
+        plan=_plan_grouped,
     ),
 )
