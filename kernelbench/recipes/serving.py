@@ -144,4 +144,38 @@ GROUPED = cpp_recipes(
 )
 
 
-RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED)
+def _model_monarch(knobs: Knobs, facts: Facts) -> float:
+    """Both products; the middle stays in the cache, where its tokens are not too many."""
+    if not {"M", "B", "P", *ASKED} <= facts.keys():
+        return math.nan
+    elements, width = facts["M"] * facts["B"] * facts["P"], facts["B"] + facts["P"]
+    chains = float(integer(knobs, "rows") * integer(knobs, "columns"))
+    return roofline_us(2 * elements * width, 8 * elements, knobs, facts, chains=chains)
+
+
+MONARCH = cpp_recipes(
+    "monarch_mm",
+    "fused",
+    "The middle of a few tokens waits in the cache; permutations are where a vector lies.",
+    knobs=(
+        make_knob("tokens", 8, 16, 32, 64, meaning="tokens whose middle waits in the cache"),
+        make_knob("rows", 2, 4, 6, meaning="tokens of the tile held in registers"),
+        make_knob("columns", 1, 2, 3, meaning="outputs of that tile in the second product"),
+        SCHEDULE,
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "tokens": 32,
+        "rows": 4,
+        "columns": 2,
+        "schedule": "static",
+        "vector": "native",
+        "threads": 0,
+    },
+    model=_model_monarch,
+)
+
+
+RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH)

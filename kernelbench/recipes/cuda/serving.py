@@ -59,6 +59,20 @@ def _plan_grouped(_: Knobs) -> LaunchPlan:
     return LaunchPlan([only])
 
 
+def _plan_monarch(_: Knobs) -> LaunchPlan:
+    grid = ["cdiv(M, TOKENS)", "B", "cdiv(P, WIDTH)"]
+    return LaunchPlan(
+        [
+            launch(kernel, grid=grid, block=["WIDTH"], args=["M", "B", "P", *args])
+            for kernel, args in (
+                ("monarch_first", ("x", "R", "h")),
+                ("monarch_second", ("h", "L", "y")),
+            )
+        ],
+        {"h": {"shape": ["M", "B", "P"], "dtype": "float32"}},
+    )
+
+
 RECIPES: tuple[Recipe, ...] = (
     cuda_recipe(
         "gemv",
@@ -105,5 +119,30 @@ RECIPES: tuple[Recipe, ...] = (
         ),
         default={"tile": 32, "each": 4, "depth": 16},
         plan=_plan_grouped,
+    ),
+    cuda_recipe(
+        "monarch_mm",
+        "two-step",
+        "The blocks of R, then those of L on what lies at one position: no permutation is made.",
+        template="monarch_mm",
+        knobs=(
+            make_knob("width", 32, 64, 128, meaning="positions per block"),
+            make_knob("tokens", 2, 4, 8, 16, meaning="tokens per block"),
+            make_knob("depth", 8, 16, 32, meaning="columns of a block of R at a time"),
+            UNROLL,
+        ),
+        constraints=(
+            fits_shared(
+                lambda knobs: (
+                    4
+                    * (
+                        integer(knobs, "width") * (integer(knobs, "depth") + 1)
+                        + product(knobs, "tokens", "depth")
+                    )
+                )
+            ),
+        ),
+        default={"width": 32, "tokens": 8, "depth": 16, "unroll": 4},
+        plan=_plan_monarch,
     ),
 )
