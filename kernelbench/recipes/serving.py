@@ -113,4 +113,69 @@ SKINNY = cpp_recipes(
     policies=HALVES,
 )
 
-RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY)
+
+def _model_grouped(knobs: Knobs, facts: Facts) -> float:
+    """The dense product's, with panels of the weights that are packed for each piece of rows."""
+    return PRODUCT({**knobs, "unroll": 4, "mc": knobs["share"]}, facts)
+
+
+GROUPED = cpp_recipes(
+    "grouped_gemm",
+    "packed",
+    "Pieces of an expert's rows meet a panel of its weights at a time, packed for the cache.",
+    knobs=(
+        make_knob("rows", 3, 4, 6, 8, 12, meaning="rows of the tile held in registers"),
+        make_knob("vectors", 1, 2, 3, meaning="vectors in a row of that tile"),
+        make_knob("kc", 128, 256, 512, meaning="steps of the inner dimension per block"),
+        make_knob("share", 48, 96, 384, meaning="rows of an expert that are dealt at a time"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "rows": 6,
+        "vectors": 2,
+        "kc": 256,
+        "share": 96,
+        "vector": "native",
+        "threads": 0,
+    },
+    model=_model_grouped,
+)
+
+
+def _model_monarch(knobs: Knobs, facts: Facts) -> float:
+    """Both products; the middle stays in the cache, where its tokens are not too many."""
+    if not {"M", "B", "P", *ASKED} <= facts.keys():
+        return math.nan
+    elements, width = facts["M"] * facts["B"] * facts["P"], facts["B"] + facts["P"]
+    chains = float(integer(knobs, "rows") * integer(knobs, "columns"))
+    return roofline_us(2 * elements * width, 8 * elements, knobs, facts, chains=chains)
+
+
+MONARCH = cpp_recipes(
+    "monarch_mm",
+    "fused",
+    "The middle of a few tokens waits in the cache; permutations are where a vector lies.",
+    knobs=(
+        make_knob("tokens", 8, 16, 32, 64, meaning="tokens whose middle waits in the cache"),
+        make_knob("rows", 2, 4, 6, meaning="tokens of the tile held in registers"),
+        make_knob("columns", 1, 2, 3, meaning="outputs of that tile in the second product"),
+        SCHEDULE,
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "tokens": 32,
+        "rows": 4,
+        "columns": 2,
+        "schedule": "static",
+        "vector": "native",
+        "threads": 0,
+    },
+    model=_model_monarch,
+)
+
+
+RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH)

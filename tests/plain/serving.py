@@ -19,7 +19,24 @@ def _skinny_gemm(_: Structure, inputs: Arrays, t: type) -> np.ndarray:
     return np.stack([(row * w).sum(1, dtype=t) for row in x])
 
 
+def _grouped_gemm(_: Structure, inputs: Arrays, t: type) -> np.ndarray:
+    """Row by row: the expert of each is the last that begins at or before it."""
+    x, w, bounds = inputs["X"].astype(t), inputs["W"].astype(t), inputs["seg_ptr"].astype(int)
+    experts = np.searchsorted(bounds, np.arange(len(x)), side="right") - 1
+    return np.stack([(x[i][:, None] * w[e]).sum(0, dtype=t) for i, e in enumerate(experts)])
+
+
+def _monarch_mm(_: Structure, inputs: Arrays, t: type) -> np.ndarray:
+    """The definition, by loops of einsum's own: no product of matrices."""
+    x, r, left = (inputs[name].astype(t) for name in ("x", "R", "L"))
+    h = np.einsum("bqp,ibp->ibq", r, x, optimize=False)
+    y: np.ndarray = np.einsum("qlb,ibq->ilq", left, h, optimize=False)
+    return y
+
+
 PLAIN: dict[str, Implementation] = {
     "gemv": _gemv,
     "skinny_gemm": _skinny_gemm,
+    "grouped_gemm": _grouped_gemm,
+    "monarch_mm": _monarch_mm,
 }

@@ -7,7 +7,7 @@ from ...recipe import Constraint, Facts, Knobs, Recipe
 from ...targets import WARP
 from .._front_matter import LaunchPlan
 from .._knobs import integer, make_knob
-from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR, fits_block, product
+from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR, fits_block, fits_shared, product
 from ._recipe import by_width, cuda_recipe, launch
 
 TEAM = make_knob("team", 8, 16, 32, 128, 256, meaning="threads that share a row")
@@ -49,6 +49,30 @@ def _plan_skinny(knobs: Knobs) -> LaunchPlan:
     )
 
 
+def _plan_grouped(_: Knobs) -> LaunchPlan:
+    only = launch(
+        "grouped_gemm",
+        grid=["cdiv(N, TILE) * (cdiv(M, TILE) + min(E, M))"],
+        block=["TILE * TILE // EACH"],
+        args=["M", "N", "K", "E", "X", "W", "seg_ptr", "Y"],
+    )
+    return LaunchPlan([only])
+
+
+def _plan_monarch(_: Knobs) -> LaunchPlan:
+    grid = ["cdiv(M, TOKENS)", "B", "cdiv(P, WIDTH)"]
+    return LaunchPlan(
+        [
+            launch(kernel, grid=grid, block=["WIDTH"], args=["M", "B", "P", *args])
+            for kernel, args in (
+                ("monarch_first", ("x", "R", "h")),
+                ("monarch_second", ("h", "L", "y")),
+            )
+        ],
+        {"h": {"shape": ["M", "B", "P"], "dtype": "float32"}},
+    )
+
+
 RECIPES: tuple[Recipe, ...] = (
     cuda_recipe(
         "gemv",
@@ -78,5 +102,47 @@ RECIPES: tuple[Recipe, ...] = (
         constraints=(),
         default={"lanes": 32, "threads": 128, "tokens": 8, "vector": 4, "unroll": 2},
         plan=_plan_skinny,
+    ),
+    cuda_recipe(
+        "grouped_gemm",
+        "tiled",
+        "Tiles of each expert's rows in shared memory; a block finds its expert by counting tiles.",
+        template="grouped_gemm",
+        knobs=(
+            make_knob("tile", 16, 32, 64, meaning="rows and columns of Y per block"),
+            make_knob("each", 2, 4, 8, meaning="rows of them that a thread has"),
+            make_knob("depth", 8, 16, 32, meaning="steps of the inner dimension at a time"),
+        ),
+        constraints=(
+            fits_block(lambda knobs: integer(knobs, "tile") ** 2 // integer(knobs, "each")),
+            fits_shared(lambda knobs: 8 * integer(knobs, "tile") * (integer(knobs, "depth") + 1)),
+        ),
+        default={"tile": 32, "each": 4, "depth": 16},
+        plan=_plan_grouped,
+    ),
+    cuda_recipe(
+        "monarch_mm",
+        "two-step",
+        "The blocks of R, then those of L on what lies at one position: no permutation is made.",
+        template="monarch_mm",
+        knobs=(
+            make_knob("width", 32, 64, 128, meaning="positions per block"),
+            make_knob("tokens", 2, 4, 8, 16, meaning="tokens per block"),
+            make_knob("depth", 8, 16, 32, meaning="columns of a block of R at a time"),
+            UNROLL,
+        ),
+        constraints=(
+            fits_shared(
+                lambda knobs: (
+                    4
+                    * (
+                        integer(knobs, "width") * (integer(knobs, "depth") + 1)
+                        + product(knobs, "tokens", "depth")
+                    )
+                )
+            ),
+        ),
+        default={"width": 32, "tokens": 8, "depth": 16, "unroll": 4},
+        plan=_plan_monarch,
     ),
 )

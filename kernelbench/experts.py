@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What problems of mixtures of experts share: segments of rows, one of each expert."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from .problem import Prepared
+
+SPREAD, EMPTY = 1.0, 0.25
+"""Of the logarithm of an expert's share of the rows; and how many experts have none."""
+
+
+def draw_segments(rows: int, experts: int, rng: np.random.Generator) -> np.ndarray:
+    """Where each expert's rows begin, and then their number: int32, of very different lengths, some
+    empty. One expert has far more rows than the others."""
+    share = np.exp(SPREAD * rng.standard_normal(experts)) * (rng.random(experts) >= EMPTY)
+    share[rng.integers(experts)] += 1 + share.sum() / 4
+    bounds = np.zeros(experts + 1, np.int32)
+    bounds[1:] = np.cumsum(rng.multinomial(rows, share / share.sum()))
+    return bounds
+
+
+def list_segments(bounds: Any) -> Iterator[tuple[int, slice]]:
+    """The experts that have rows, and which."""
+    each = enumerate(pairwise(bounds.tolist()))
+    return ((e, slice(int(a), int(b))) for e, (a, b) in each if a < b)
+
+
+def call_for_each(bounds: Any, compute: Callable[[int, slice], object]) -> Prepared:
+    """Calls it for each expert that has rows, by number, as the bounds are at that time."""
+
+    def call() -> None:
+        for expert, rows in list_segments(bounds):
+            compute(expert, rows)
+
+    return call
