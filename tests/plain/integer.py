@@ -28,6 +28,15 @@ def _shiftmax(_: Structure, i: Arrays, _t: type) -> Arrays:
     return {"y": np.floor(e * factor / 2**24)}
 
 
+def _shiftgelu(_: Structure, i: Arrays, _t: type) -> Arrays:
+    x, unit = i["x"].astype(np.float64), float(i["unit"][0])
+    top = x.max(1, keepdims=True)
+    e, most = _exponential(x - top, unit, 23), _exponential(-top, unit, 23)
+    factor = np.floor((2.0**31 - 1) / np.minimum(e + most, 2.0**31 - 1))
+    return {"y": x * np.floor(e * factor / 2**24)}
+
+
 PLAIN: dict[str, Implementation] = {
+    "shiftgelu": _shiftgelu,
     "shiftmax": _shiftmax,
 }

@@ -33,4 +33,14 @@ RECIPES = (
         default={"rows": 4, "unroll": 2},
         plan=_plan_rows("shiftmax_rows", "x", "unit", "y"),
     ),
+    cuda_recipe(
+        "shiftgelu",
+        "table",
+        "A warp has a row; factors of the 256 differences to its maximum are looked up.",
+        template="shiftgelu",
+        knobs=(WARPS, UNROLL),
+        constraints=(),
+        default={"rows": 4, "unroll": 2},
+        plan=_plan_rows("shiftgelu_rows", "x", "unit", "y"),
+    ),
 )
