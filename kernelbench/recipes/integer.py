@@ -68,4 +68,20 @@ RECIPES = (
         default=ROWS_DEFAULT,
         model=_model_bytes(8, 2.5),
     ),
+    *(
+        recipe
+        for family, summary in (
+            ("two-pass", "The sum of a row first, then the squares of differences to its mean."),
+            ("one-pass", "Sums and squares at once, of differences to the row's first number."),
+        )
+        for recipe in cpp_recipes(
+            "int_layernorm",
+            family,
+            summary,
+            knobs=(UNROLL, SCHEDULE, CHUNK, STREAM, VECTOR, THREADS),
+            constraints=CONSTRAINTS,
+            default=ROWS_DEFAULT,
+            model=_model_bytes(10 if family == "two-pass" else 9, 4.0),
+        )
+    ),
 )

@@ -43,4 +43,14 @@ RECIPES = (
         default={"rows": 4, "unroll": 2},
         plan=_plan_rows("shiftgelu_rows", "x", "unit", "y"),
     ),
+    cuda_recipe(
+        "int_layernorm",
+        "rows",
+        "A warp has a row, and reads it three times.",
+        template="int_layernorm",
+        knobs=(WARPS, UNROLL),
+        constraints=(),
+        default={"rows": 4, "unroll": 2},
+        plan=_plan_rows("int_layernorm_rows", "x", "bias", "y"),
+    ),
 )
