@@ -7,6 +7,7 @@ from ..recipe import Facts, Knobs
 from ._knobs import (
     CHUNK,
     SCHEDULE,
+    STREAM,
     THREADS,
     USEFUL_CHUNK,
     USEFUL_THREADS,
@@ -18,6 +19,7 @@ from ._modelled import WIDTH, Model, model_rows
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, meaning="vectors or numbers of a row under way together")
+LOOKUP = make_knob("lookup", "scalar", "gather", meaning="how a vector's numbers are looked up")
 ROWS_DEFAULT: Knobs = {
     "lookup": "scalar",
     "unroll": 2,
@@ -41,13 +43,45 @@ def _model_bytes(flops: float, width: float) -> Model:
 
 
 RECIPES = (
+    *(
+        recipe
+        for family, summary in (
+            ("computed", "Exponentials of a vector at once; its whole part by a float division."),
+            ("table", "Differences to the maximum are looked up among 256 exponentials."),
+        )
+        for recipe in cpp_recipes(
+            "shiftmax",
+            family,
+            summary,
+            knobs=(UNROLL, SCHEDULE, CHUNK, VECTOR, THREADS),
+            constraints=CONSTRAINTS,
+            default=ROWS_DEFAULT,
+            model=_model_bytes(20 if family == "computed" else 8, 1.0),
+        )
+    ),
     *cpp_recipes(
-        "shiftmax",
+        "shiftgelu",
         "table",
-        "Differences to the maximum are looked up among 256 exponentials.",
-        knobs=(UNROLL, SCHEDULE, CHUNK, VECTOR, THREADS),
+        "Answers of a maximum's 256 numbers are worked out once, and looked up.",
+        knobs=(LOOKUP, UNROLL, SCHEDULE, CHUNK, STREAM, VECTOR, THREADS),
         constraints=CONSTRAINTS,
         default=ROWS_DEFAULT,
-        model=_model_bytes(8, 1.0),
+        model=_model_bytes(8, 2.5),
+    ),
+    *(
+        recipe
+        for family, summary in (
+            ("two-pass", "The sum of a row first, then the squares of differences to its mean."),
+            ("one-pass", "Sums and squares at once, of differences to the row's first number."),
+        )
+        for recipe in cpp_recipes(
+            "int_layernorm",
+            family,
+            summary,
+            knobs=(UNROLL, SCHEDULE, CHUNK, STREAM, VECTOR, THREADS),
+            constraints=CONSTRAINTS,
+            default=ROWS_DEFAULT,
+            model=_model_bytes(10 if family == "two-pass" else 9, 4.0),
+        )
     ),
 )

@@ -28,6 +28,30 @@ def _shiftmax(_: Structure, i: Arrays, _t: type) -> Arrays:
     return {"y": np.floor(e * factor / 2**24)}
 
 
+def _shiftgelu(_: Structure, i: Arrays, _t: type) -> Arrays:
+    x, unit = i["x"].astype(np.float64), float(i["unit"][0])
+    top = x.max(1, keepdims=True)
+    e, most = _exponential(x - top, unit, 23), _exponential(-top, unit, 23)
+    factor = np.floor((2.0**31 - 1) / np.minimum(e + most, 2.0**31 - 1))
+    return {"y": x * np.floor(e * factor / 2**24)}
+
+
+def _int_layernorm(s: Structure, i: Arrays, _t: type) -> Arrays:
+    """The mean in whole numbers: half up, and one less at a tie whose number above is odd."""
+    x, n = i["x"].astype(np.int64), s.axes["N"]
+    total = x.sum(1, keepdims=True)
+    mean = (2 * total + n) // (2 * n)
+    mean -= ((2 * total + n) % (2 * n) == 0) & (mean % 2 == 1)
+    d = (x - mean).astype(np.float64)
+    variance = np.add.accumulate(d * d, axis=1)[:, -1:]
+    root = np.full_like(variance, 2.0**16)
+    for _ in range(10):
+        root = np.floor((root + np.floor(variance / root)) / 2)
+    return {"y": np.floor(d * np.floor((2.0**31 - 1) / root) / 2) + i["bias"].astype(np.float64)}
+
+
 PLAIN: dict[str, Implementation] = {
+    "int_layernorm": _int_layernorm,
+    "shiftgelu": _shiftgelu,
     "shiftmax": _shiftmax,
 }
