@@ -17,6 +17,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .dense import sum_products, sum_rows
 from .families import noise, raise_peaks, sink
 from .problem import Family, Pair
 
@@ -85,6 +86,21 @@ def reach(distance: np.ndarray, x: np.ndarray) -> np.ndarray:
     size = np.abs(x, dtype=distance.dtype)
     distance += np.minimum(size, FARTHEST, out=size)
     return distance
+
+
+def softmax_and_log_sum(x: np.ndarray) -> tuple[Pair, Pair]:
+    """Of dense rows the softmax, and the logarithm of each one's sum of exponentials as a column,
+    both with their scales.
+
+    The logarithm is off by what the sum is off by, relative to it, and by a share of the maximum.
+    """
+    top, terms = x.max(1, keepdims=True), float(x.shape[1])
+    reached, value = reach(top - x, x), np.exp(x - top)
+    value /= (total := sum_rows(value))
+    law = sum_products(value, reached), terms, sum_rows(drift(value))
+    found, scale = np.log(total) + top, np.log(total) + np.abs(top)
+    scale += softmax_scale(np.ones_like(top), np.zeros_like(top), *law)
+    return (value, softmax_scale(value, reached, *law)), (found, scale)
 
 
 def draw_overflowing(

@@ -16,12 +16,13 @@ from ._knobs import (
     VECTOR,
     make_knob,
 )
-from ._modelled import Model, model_rows
+from ._modelled import EXP_FLOPS, Model, model_rows
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
 GROUP = make_knob("group", 1, 2, 4, meaning="rows made together")
 STRIP = make_knob("strip", 2, 4, 8, meaning="vectors side by side whose sums stay in registers")
+BLOCK = make_knob("block", 256, 1024, 4096, meaning="floats that share one maximum")
 AHEAD = make_knob("ahead", 0, 256, 1024, meaning="floats that are asked for ahead; 0: none")
 TILE = make_knob("tile", 4096, 16384, 65536, meaning="floats per tile")
 DEFAULT: Knobs = {
@@ -33,6 +34,7 @@ DEFAULT: Knobs = {
     "threads": 0,
     "group": 2,
     "strip": 4,
+    "block": 1024,
     "ahead": 0,
     "tile": 16384,
 }
@@ -82,6 +84,25 @@ def _make_backward(problem: str, flops: float) -> tuple[Recipe, ...]:
 RMSNORM_BACKWARD = _make_backward("rmsnorm_backward", 12)
 LAYERNORM_BACKWARD = _make_backward("layernorm_backward", 16)
 
+CROSS_ENTROPY = (
+    *_recipes(
+        "cross_entropy_ls",
+        "online",
+        "One pass for a row's maximum and sums, one that makes its exponentials anew and writes.",
+        model_rows(2, 2 * EXP_FLOPS + 6),
+        BLOCK,
+    ),
+    *_recipes(
+        "cross_entropy_ls",
+        "kept",
+        "Maximum; exponentials into the gradient with their sum; what is left of it in place.",
+        model_rows(2, EXP_FLOPS + 6, writes_twice=1),
+        BLOCK,
+        policies=(),  # exponentials that wait in a narrow output would be rounded twice
+        stream=0,
+    ),
+)
+
 
 def _adam(family: str, summary: str, *more: Knob) -> tuple[Recipe, ...]:
     return cpp_recipes(
@@ -100,4 +121,4 @@ FUSED_ADAM = (
     *_adam("tiles", "Tiles of the tensors are dealt in turn.", SCHEDULE, TILE),
 )
 
-RECIPES = (*RMSNORM_BACKWARD, *LAYERNORM_BACKWARD, *FUSED_ADAM)
+RECIPES = (*RMSNORM_BACKWARD, *LAYERNORM_BACKWARD, *CROSS_ENTROPY, *FUSED_ADAM)

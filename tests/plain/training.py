@@ -39,6 +39,18 @@ def _layernorm_backward(_: Structure, i: Arrays, t: type) -> Arrays:
     return {"dx": rstd[:, None] * (w - _sum(w) / n - along), "dgamma": gain, "dbeta": shift}
 
 
+def _cross_entropy_ls(_: Structure, i: Arrays, t: type) -> Arrays:
+    """Through the logarithms of the answers, of which each row has a weighted mean."""
+    x, label, count = i["x"].astype(t), i["label"], t(i["x"].shape[1])
+    top = x.max(1, keepdims=True)
+    logs = x - top - np.log(_sum(np.exp(x - top)))
+    counts, is_right = label[:, None] >= 0, np.arange(x.shape[1]) == label[:, None]
+    right = np.take_along_axis(logs, np.maximum(label, 0)[:, None], 1)
+    loss = np.where(counts, -t(0.9) * right - t(0.1) * (_sum(logs) / count), t(0))[:, 0]
+    dx = np.where(counts, np.exp(logs) - t(0.1) / count - t(0.9) * is_right, t(0))
+    return {"loss": loss, "dx": dx}
+
+
 def _fused_adam(_: Structure, i: Arrays, t: type) -> Arrays:
     """With the corrections in the rate and in the root's divisor, as torch's own has them."""
     p, g, m, v, (rate, c1, c2) = (i[name].astype(t) for name in ("p", "g", "m", "v", "step"))
@@ -51,5 +63,6 @@ def _fused_adam(_: Structure, i: Arrays, t: type) -> Arrays:
 PLAIN: dict[str, Implementation] = {
     "rmsnorm_backward": _rmsnorm_backward,
     "layernorm_backward": _layernorm_backward,
+    "cross_entropy_ls": _cross_entropy_ls,
     "fused_adam": _fused_adam,
 }

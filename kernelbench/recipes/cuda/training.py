@@ -10,7 +10,7 @@ from .._front_matter import LaunchPlan, Table
 from .._knobs import integer, make_knob
 from ._knobs import ROWS, THREADS, UNROLL, VECTOR
 from ._recipe import by_width, cuda_recipe, launch, times
-from .rows import COMMON, TEAM
+from .rows import COMMON, EXPONENTIAL, TEAM
 
 DOWN = make_knob("down", 4, 8, 16, meaning="threads of a block that share a column's sum")
 SLAB = make_knob("slab", 64, 256, 1024, meaning="rows whose columns one block sums up")
@@ -22,6 +22,7 @@ DEFAULT: Knobs = {
     "unroll": 2,
     "down": 8,
     "slab": 256,
+    "exponential": "exp2",
 }
 
 
@@ -107,6 +108,18 @@ LAYERNORM_BACKWARD = _make_backward(
     ("x", "mean", "rstd", "dy"),
     ("dgamma", "dbeta"),
 )
+CROSS_ENTROPY = cuda_recipe(
+    "cross_entropy_ls",
+    "online",
+    "Maximum and sums in one pass (Milakov and Gimelshein, arXiv 1805.02867); a second writes.",
+    template="cross_entropy_ls",
+    knobs=(TEAM, ROWS, VECTOR, UNROLL, EXPONENTIAL),
+    constraints=COMMON,
+    default=DEFAULT,
+    plan=lambda knobs: LaunchPlan(
+        _launch_rows("cross_entropy_ls", ("x", "label", "loss", "dx"), knobs)
+    ),
+)
 ADAM_ARGS = ("M", "p", "g", "m", "v", "step", "p1", "m1", "v1")
 
 
@@ -134,4 +147,4 @@ FUSED_ADAM = cuda_recipe(
     plan=_plan_adam,
 )
 
-RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD, FUSED_ADAM)
+RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD, CROSS_ENTROPY, FUSED_ADAM)

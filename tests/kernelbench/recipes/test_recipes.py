@@ -250,7 +250,7 @@ def test_what_can_be_asked_for_in_a_policy_has_recipes_there() -> None:
         *("bias_gelu", "layernorm", "rmsnorm", "softmax", "softmax_backward"),
         *("swiglu", "rope", "hadamard_transform", "w8a8_linear"),
         *("residual_rmsnorm", "rmsnorm_backward", "layernorm_backward"),
-        *("fused_adam",),
+        *("cross_entropy_ls", "fused_adam"),
     )
     halves = (*rows, "gemm", "spmm_csr")
     found = {split_name(problem) for problem in IN_POLICIES} - {(name, None) for name in OWN_TYPES}
