@@ -60,6 +60,10 @@ class Room:
         most = self.entries(sizes)
         return count if most is None else min(count, most)
 
+    def lanes(self, sizes: Axes) -> int:
+        """Elements that a column is, as one of each head, where entries are no blocks."""
+        return max(1, self._count_each(COLUMNS, sizes)) if self.entries(sizes) is None else 1
+
     def halvings(self, sizes: Axes) -> int:
         """How often what is as large as BULK is to be halved, where a row is several."""
         return (self._count_each(ROWS, sizes) - 1).bit_length()

@@ -378,6 +378,7 @@ def variations_of(
                 sizes.update({name: 1 for name, kind in ranges.items() if not kind.choices})
             else:
                 beside = max((sizes[name] for name in lengths), default=1)
+                beside *= room.lanes(sizes) if room else 1
                 entries = min(MOST_ENTRIES, max(LEAST_ENTRIES, MOST_OF_TWO // beside))
                 entries = min(entries, blocks or entries)
                 if widen(cols, most) * beside > 2 * MOST_OF_TWO:

@@ -3,6 +3,68 @@
 
 from __future__ import annotations
 
-from ..recipe import Recipe
+from ..recipe import Constraint, Facts, Knobs, Recipe
+from ._knobs import (
+    CHUNK,
+    SCHEDULE,
+    THREADS,
+    USEFUL_CHUNK,
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+    VECTOR,
+    integer,
+    make_knob,
+    register_budget,
+)
+from ._render import cpp_recipes
+from .sparse import BY_ROW, PIECE_SCHEDULE, PIECES, PREFETCH
 
-RECIPES: tuple[Recipe, ...] = ()
+DEFAULT: Knobs = {
+    "vector": "native",
+    "threads": 0,
+    "schedule": "dynamic",
+    "chunk": 64,
+    "pieces": 16,
+    "prefetch": 8,
+    "vectors": 4,
+    "heads": 4,
+    "unroll": 1,
+    "held": 12,
+}
+VECTORS = make_knob("vectors", 1, 2, 4, 8, meaning="vectors of a head's features in registers")
+HEADS = make_knob("heads", 1, 2, 4, 8, meaning="heads whose features are summed together")
+UNROLL = make_knob("unroll", 1, 2, meaning="entries accumulated in parallel")
+HELD = make_knob("held", 12, 24, meaning="accumulators that are held in registers at most")
+
+
+def _holds_one(knobs: Knobs, facts: Facts) -> bool:
+    chains = integer(knobs, "heads") * integer(knobs, "unroll")
+    return chains <= integer(knobs, "held") <= register_budget(facts)
+
+
+FITS_REGISTERS = Constraint("a vector of each head fits in the vector registers", _holds_one)
+
+BY_ENTRIES = "Pieces hold the rows that begin in equal shares of the entries"
+GAT_KNOBS = (VECTOR, VECTORS, HEADS, UNROLL, HELD, PREFETCH)
+GAT_COMMON = (FITS_REGISTERS, USEFUL_THREADS, USEFUL_VECTOR)
+GAT = (
+    *cpp_recipes(
+        "gat_fused",
+        "nnz-balanced",
+        f"{BY_ENTRIES}; a row's weights stay in the cache.",
+        knobs=(*GAT_KNOBS, PIECE_SCHEDULE, PIECES, THREADS),
+        constraints=GAT_COMMON,
+        default=DEFAULT,
+    ),
+    *cpp_recipes(
+        "gat_fused",
+        "row-balanced",
+        f"{BY_ROW}; its weights stay in the cache.",
+        knobs=(*GAT_KNOBS, SCHEDULE, CHUNK, THREADS),
+        constraints=(*GAT_COMMON, USEFUL_CHUNK),
+        default=DEFAULT,
+    ),
+)
+
+
+RECIPES: tuple[Recipe, ...] = GAT

@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
+
+from kernelwright.kernelbench.problem import Arrays, Structure
+
 from .collect import Implementation
 
-PLAIN: dict[str, Implementation] = {}
+
+def _attend(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Row by row."""
+    indptr, indices = s.arrays["indptr"], s.arrays["indices"]
+    X = i["X"].astype(t)
+    Y = np.zeros((s.axes["M"], *X.shape[1:]), t)
+    for row, (first, last) in enumerate(itertools.pairwise(indptr)):
+        if first < last:
+            columns = indices[first:last]
+            e = i["a_row"][row].astype(t) + i["a_col"][columns].astype(t)
+            e = np.maximum(e, t(0.2) * e)
+            risen = np.exp(e - e.max(0))
+            Y[row] = ((risen / risen.sum(0))[:, :, None] * X[columns]).sum(0)
+    return Y
+
+
+PLAIN: dict[str, Implementation] = {"gat_fused": _attend}

@@ -3,6 +3,54 @@
 
 from __future__ import annotations
 
-from ...recipe import Recipe
+from collections.abc import Sequence
 
-RECIPES: tuple[Recipe, ...] = ()
+from ...recipe import Knobs, Recipe
+from .._front_matter import LaunchPlan, Table
+from .._knobs import integer, make_knob
+from ._knobs import LANES, THREADS, UNROLL, VECTOR
+from ._recipe import by_width, cuda_recipe, launch
+from .rows import EXPONENTIAL
+from .sparse import PASSES
+
+ITEMS = make_knob("items", 1, 2, 4, meaning="vectors of features that a thread has at a time")
+
+DEFAULT: Knobs = {
+    "threads": 128,
+    "lanes": 16,
+    "unroll": 4,
+    "items": 1,
+    "vector": 4,
+    "passes": "online",
+    "exponential": "exp2",
+}
+
+
+def _plan_gat(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"gat<{width}>",
+            when=conditions,
+            grid=["cdiv(M * H, THREADS // LANES)"],
+            block=["THREADS"],
+            args=["M", "H", "F", "indptr", "indices", "a_row", "a_col", "X", "Y"],
+        )
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "F", make))
+
+
+GAT = (
+    cuda_recipe(
+        "gat_fused",
+        "row-heads",
+        "Lanes share a row and head; scores are made twice and never stored (dgNN).",
+        template="gat_fused",
+        knobs=(THREADS, LANES, ITEMS, VECTOR, UNROLL, PASSES, EXPONENTIAL),
+        constraints=(),
+        default=DEFAULT,
+        plan=_plan_gat,
+    ),
+)
+
+
+RECIPES: tuple[Recipe, ...] = GAT
