@@ -89,6 +89,56 @@ CAUSAL_CONV1D = cpp_recipes(
 )
 
 
+def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
+    return 6 <= integer(knobs, "filters") * integer(knobs, "vectors") <= register_budget(facts)
+
+
+def _convolution_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """Besides products there are loads: of a step, as many as a tile has filters and vectors."""
+    filters, vectors = integer(knobs, "filters"), integer(knobs, "vectors")
+    images, depth, taps = facts["M"], facts["C"], (facts["R"] + 1) ** 2
+    places = facts["P"] * (facts["Q"] + facts["R"])
+    tiles = math.ceil(places / (vectors * facts["vector_bytes"] / 4)) * images
+    groups = math.ceil(facts["F"] / filters)
+    busy = min(1.0, filters * vectors / (filters + 1.5 * vectors))
+    sums = 1.0 + 2.0 / (taps * min(depth, integer(knobs, "channels")))
+    flops = 2 * places * images * groups * filters * depth * taps * sums / busy
+    read = images * depth * (facts["P"] + facts["R"]) * (facts["Q"] + facts["R"])
+    read += facts["F"] * depth * taps
+    pieces = groups * max(1.0, tiles / integer(knobs, "tiles"))
+    written = images * facts["F"] * facts["P"] * facts["Q"]
+    return flops, read, written, pieces, 1.0 * filters * vectors
+
+
+CONV2D_NCHW = cpp_recipes(
+    "conv2d_nchw",
+    "flat-rows",
+    "Tiles of filters by places in registers; places run over the ends of rows.",
+    knobs=(
+        make_knob("filters", 2, 4, 6, 8, meaning="filters of the tile held in registers"),
+        make_knob("vectors", 1, 2, 3, 4, meaning="vectors of places of that tile"),
+        make_knob("channels", 16, 64, 256, meaning="channels between two looks at a tile's sums"),
+        make_knob("tiles", 2, 8, 32, meaning="tiles that take the same channels in turn"),
+        make_knob("order", "filters", "places", meaning="what pieces go through first"),
+        make_knob("schedule", "static", "dynamic", meaning="how pieces are dealt to threads"),
+        *(VECTOR, THREADS),
+    ),
+    constraints=(
+        Constraint("the tile has enough sums to hide latency, and fits registers", _tile_fits),
+        *(USEFUL_THREADS, USEFUL_VECTOR),
+    ),
+    default={
+        **DEFAULT,
+        "filters": 6,
+        "vectors": 2,
+        "channels": 256,
+        "tiles": 8,
+        "order": "filters",
+    },
+    model=_model("MCFPQR", _convolution_work),
+)
+
+
 def _depthwise_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
     """A row that is loaded serves as many rows of the output as are made together."""
     rows, width = integer(knobs, "rows"), facts["R"]
@@ -188,6 +238,7 @@ MAMBA2_SSD_CHUNK_SCAN = cpp_recipes(
 
 RECIPES: tuple[Recipe, ...] = (
     *CAUSAL_CONV1D,
+    *CONV2D_NCHW,
     *DEPTHWISE_CONV,
     *SSM_STATE_UPDATE,
     *MAMBA2_SSD_CHUNK_SCAN,

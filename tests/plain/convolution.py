@@ -18,6 +18,14 @@ def _convolve_causally(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return p / (t(1) + np.exp(-p))
 
 
+def _convolve(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Windows of the images; all of one times a filter, summed by numpy's own loops."""
+    x, w = i["x"].astype(t), i["w"].astype(t)
+    windows = np.lib.stride_tricks.sliding_window_view(x, w.shape[2:], axis=(2, 3))
+    y: np.ndarray = np.einsum("icpqrs,fcrs->ifpq", windows, w)
+    return y
+
+
 def _convolve_by_channel(_: Structure, i: Arrays, t: type) -> np.ndarray:
     """The whole image times each place of a filter, moved, where it stays within the image."""
     x, w = i["x"].astype(t), i["w"].astype(t)
@@ -59,6 +67,7 @@ def _scan(_: Structure, i: Arrays, t: type) -> np.ndarray:
 
 PLAIN: dict[str, Implementation] = {
     "causal_conv1d": _convolve_causally,
+    "conv2d_nchw": _convolve,
     "depthwise_conv": _convolve_by_channel,
     "ssm_state_update": _update_state,
     "mamba2_ssd_chunk_scan": _scan,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...recipe import Knobs, Recipe
+from ...recipe import Constraint, Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
 from .._knobs import integer, make_knob
 from ._knobs import ROWS, THREADS, UNROLL, VECTOR, fits_block, product
@@ -13,6 +13,7 @@ from ._recipe import by_width, cuda_recipe, launch, times
 
 EXPONENTIAL = make_knob("exponential", "exp", "exp2", meaning="how e^a is made: expf(a), or exp2f")
 DEFAULT: Knobs = {"threads": 256, "vector": 4, "unroll": 2, "exponential": "exp2"}
+MOST_SUMS = 32
 
 
 def _plan_causal(knobs: Knobs) -> LaunchPlan:
@@ -37,6 +38,43 @@ CAUSAL_CONV1D = cuda_recipe(
     constraints=(),
     default=DEFAULT,
     plan=_plan_causal,
+)
+
+
+def _plan_convolution(_: Knobs) -> LaunchPlan:
+    return LaunchPlan(
+        [
+            launch(
+                f"conv2d<{width}>",
+                when=[f"R == {width - 1}"],
+                grid=["M * cdiv(P * Q, THREADS * PLACES)", "cdiv(F, FILTERS)"],
+                block=["THREADS"],
+                args=["M", "C", "F", "P", "Q", "x", "w", "y"],
+            )
+            for width in (3, 5)
+        ]
+    )
+
+
+CONV2D_NCHW = cuda_recipe(
+    "conv2d_nchw",
+    "direct",
+    "Filters by places in a thread's registers, taps in shared memory.",
+    template="conv2d_nchw",
+    knobs=(
+        make_knob("threads", 32, 64, 128, 256, meaning="threads per block"),
+        make_knob("filters", 4, 8, 16, meaning="filters of a block"),
+        make_knob("places", 1, 2, 4, meaning="places of the output of a thread"),
+        make_knob("channels", 4, 8, 16, meaning="channels whose taps lie in shared memory"),
+    ),
+    constraints=(
+        Constraint(
+            "a thread holds at most 32 sums",
+            lambda knobs, _: product(knobs, "filters", "places") <= MOST_SUMS,
+        ),
+    ),
+    default={"threads": 64, "filters": 8, "places": 2, "channels": 8},
+    plan=_plan_convolution,
 )
 
 
@@ -132,6 +170,7 @@ MAMBA2_SSD_CHUNK_SCAN = cuda_recipe(
 
 RECIPES: tuple[Recipe, ...] = (
     CAUSAL_CONV1D,
+    CONV2D_NCHW,
     DEPTHWISE_CONV,
     SSM_STATE_UPDATE,
     MAMBA2_SSD_CHUNK_SCAN,
