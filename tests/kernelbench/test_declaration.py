@@ -102,6 +102,12 @@ def test_a_law_is_what_its_note_says(law: str) -> None:
     elif law == "hub":
         assert note == "one full row, 40 % empty rows"
         assert (lengths[0], 0.35 < empty < 0.45) == (pattern.cols, True)
+    elif law == "pruned":
+        assert note == "a square matrix with a fifth of its entries"
+        assert (pattern.rows, pattern.cols, pattern.nnz) == (700, 700, 98_000)
+    elif law == "experts":
+        assert note == "rows with 8 entries each"
+        assert (lengths == 8).all()
     else:
         assert (note, pattern.rows, pattern.nnz) == ("", 700, 4200)
         assert 1.7 < lengths.std() / lengths.mean() < 2.3
