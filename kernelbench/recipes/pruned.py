@@ -144,7 +144,7 @@ USEFUL_CHUNK = Constraint(
 RECIPES = (
     *(
         recipe
-        for problem, weights in (("bsr_spmm", "nnz B B"),)
+        for problem, weights in (("bsr_spmm", "nnz B B"), ("spmm_shflbw", "nnz V"))
         for recipe in cpp_recipes(
             problem,
             "tiled",

@@ -45,6 +45,16 @@ def _spmm_lscd(s: Structure, i: Arrays, t: type) -> Arrays:
     return {"Y": y}
 
 
+def _spmm_shflbw(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """A dense product of each group with the rows that it names."""
+    w, x, perm = i["values"].astype(t), i["X"].astype(t), i["perm"].reshape(s.axes["M"], -1)
+    y = np.zeros((perm.size, x.shape[1]), t)
+    for group, (first, last) in enumerate(itertools.pairwise(s.arrays["indptr"].tolist())):
+        if first < last:
+            y[perm[group]] = w[first:last].T @ x[s.arrays["indices"][first:last]]
+    return y
+
+
 def _bsr_sdd(s: Structure, i: Arrays, t: type) -> np.ndarray:
     """A row of blocks after the other."""
     x, w, size = i["X"].astype(t), i["W"].astype(t), s.axes["B"]
@@ -60,4 +70,5 @@ PLAIN: dict[str, Implementation] = {
     "bsr_spmm": _bsr_spmm,
     "spmm_nm": _spmm_nm,
     "spmm_lscd": _spmm_lscd,
+    "spmm_shflbw": _spmm_shflbw,
 }

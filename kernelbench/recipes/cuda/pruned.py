@@ -63,6 +63,16 @@ RECIPES = (
         plan=_plan_blocks("bsr_rows", "B", (16, 32), "N indptr indices values X Y"),
     ),
     cuda_recipe(
+        "spmm_shflbw",
+        "vectors",
+        "A block has a group of rows and some columns; a thread has one column of some rows.",
+        template="spmm_shflbw",
+        knobs=(COLUMNS, DOWN, UNROLL),
+        constraints=(fits_block(lambda knobs: product(knobs, "columns", "down")),),
+        default=DEFAULT,
+        plan=_plan_blocks("shflbw_rows", "V", (32, 64), "N indptr indices values perm X Y"),
+    ),
+    cuda_recipe(
         "spmm_nm",
         "panels",
         "A piece of a panel of X goes through shared memory; a thread has a column of some rows.",
