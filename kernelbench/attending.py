@@ -10,6 +10,8 @@ the sum of p |v| (2 + (8 + r + E(r) + L/2u) / sqrt(n)) with r = max - x + |x| + 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from .exponentials import EXP_ULPS, drift
@@ -18,6 +20,8 @@ from .problem import Family, Inputs, Pair
 
 SPREADS = (0.0, 2.0)
 """The logarithm to the base 2 of a logit's standard deviation, about."""
+PAGE = 16
+"""Tokens of a page of a cache."""
 LARGE_SPREAD = 60.0
 """The same of LARGE: of few hundred logits one has an exponential beyond float32."""
 
@@ -42,6 +46,26 @@ def _normalise(drawn: np.ndarray) -> np.ndarray:
     return normal
 
 
+def draw_pages(sequences: int, pages: int, rng: np.random.Generator) -> Pair:
+    """Which pages each sequence has, and how many tokens: int32. Most fill three quarters of their
+    pages or more; some have one token, or whole pages."""
+    table = rng.permutation(sequences * pages).astype(np.int32).reshape(sequences, pages)
+    lengths = PAGE * pages - rng.integers(0, PAGE // 4 * pages, sequences)
+    short = rng.permutation(sequences)[: sequences // 4]
+    lengths[short] = rng.integers(1, PAGE * pages + 1, len(short))
+    lengths[short[::3]] = PAGE * rng.integers(1, pages + 1, len(short[::3]))
+    lengths[short[1::3]] = 1
+    return table, lengths.astype(np.int32)
+
+
+def gather_pages(torch: Any, k: Any, v: Any, table: Any, lengths: Any) -> tuple[Any, Any, Any]:
+    """Keys and values of sequences in a row each, in float32, and what is added to logits: all but
+    those of a sequence's own tokens are hidden."""
+    keys, values = (each[table].transpose(1, 2).flatten(2, 3).float() for each in (k, v))
+    is_own = torch.arange(keys.shape[2], device=k.device) < lengths[:, None, None, None]
+    return keys, values, torch.where(is_own, 0.0, float("-inf"))
+
+
 def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, is_seen: np.ndarray) -> Pair:
     """The attention of heads in float64, and its scale where n is the keys that a row sees.
 
@@ -59,6 +83,18 @@ def attend(q: np.ndarray, k: np.ndarray, v: np.ndarray, is_seen: np.ndarray) -> 
     reach = np.abs(q) @ np.abs(k).mT + np.where(is_seen, distance + np.abs(logits), 0.0)
     share = widen_weights(weights, reach, is_seen.sum(-1, keepdims=True))
     return weights @ v, share @ np.abs(v)
+
+
+def attend_pages(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, table: np.ndarray, lengths: np.ndarray
+) -> Pair:
+    """As `attend`, of one query in each head, a sequence at a time."""
+    value, scale = np.empty(q.shape), np.empty(q.shape)
+    for b, length in enumerate(lengths):
+        pages = table[b, : -(-length // PAGE)]
+        own = (np.concatenate(each[pages], 1)[:, :length] for each in (k, v))
+        value[b], scale[b] = attend(q[b], *own, np.ones((1, length), bool))
+    return value, scale
 
 
 def widen_weights(weights: np.ndarray, reach: np.ndarray, count: np.ndarray) -> np.ndarray:

@@ -40,4 +40,45 @@ ATTENTION_PREFILL = cpp_recipes(
     default={"rows": 4, "vectors": 3, "tiles": 2, "keys": 32, "vector": "native", "threads": 0},
 )
 
-RECIPES: tuple[Recipe, ...] = (*ATTENTION_PREFILL,)
+HEADS = make_knob("heads", 1, 2, 4, 8, meaning="query heads of the tile held in registers")
+
+
+def _heads_fit(knobs: Knobs, facts: Facts) -> bool:
+    widest = max(integer(knobs, "tokens"), integer(knobs, "vectors"))
+    return integer(knobs, "heads") * widest <= register_budget(facts)
+
+
+ATTENTION_DECODE = cpp_recipes(
+    "attention_decode_gqa",
+    "pages",
+    "All heads of a group go over a page while it is in the cache; long sequences are split.",
+    knobs=(
+        HEADS,
+        make_knob("tokens", 1, 2, 4, meaning="keys of the tile of logits"),
+        make_knob("vectors", 1, 2, 4, meaning="vectors of a value in the tile of sums"),
+        make_knob("pages", 1, 2, 4, 8, meaning="pages whose exponentials share a maximum"),
+        make_knob("shares", 2, 4, 8, meaning="pieces that a thread is to have, at least"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(
+        Constraint("the sums of either tile fit in the vector registers", _heads_fit),
+        USEFUL_THREADS,
+        USEFUL_VECTOR,
+    ),
+    default={
+        "heads": 4,
+        "tokens": 2,
+        "vectors": 2,
+        "pages": 4,
+        "shares": 4,
+        "vector": "native",
+        "threads": 0,
+    },
+)
+
+
+RECIPES: tuple[Recipe, ...] = (
+    *ATTENTION_PREFILL,
+    *ATTENTION_DECODE,
+)

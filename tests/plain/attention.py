@@ -37,6 +37,18 @@ def _attention_prefill(s: Structure, i: Arrays, t: type) -> np.ndarray:
     return _join_blocks(q, k[:, None], v[:, None], tokens <= tokens[:, None])
 
 
+def _attention_decode_gqa(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    q, o = i["q"].astype(t), np.empty(i["q"].shape, t)
+    for b, pages in enumerate(i["table"]):
+        k, v = (
+            np.swapaxes(i[n][pages].astype(t), 0, 1).reshape(len(o[b]), -1, q.shape[-1])
+            for n in "kv"
+        )
+        o[b] = _join_blocks(q[b], k, v, np.arange(k.shape[1])[None] < i["lengths"][b])
+    return o
+
+
 PLAIN: dict[str, Implementation] = {
     "attention_prefill": _attention_prefill,
+    "attention_decode_gqa": _attention_decode_gqa,
 }

@@ -51,4 +51,50 @@ ATTENTION_PREFILL = (
 )
 
 
-RECIPES: tuple[Recipe, ...] = (*ATTENTION_PREFILL,)
+def _plan_decode(_: Knobs) -> LaunchPlan:
+    def make(width: int) -> Table:
+        return launch(
+            f"attention_decode<{width}>",
+            when=[f"D == {width}"],
+            grid=["B * G * SPLITS", "cdiv(R, HEADS)"],
+            block=[f"{width // 4} * TEAMS"],
+            args=["G", "R", "P", "SPLITS", *DECODE_INPUTS, "sums", "states"],
+        )
+
+    joins = launch(
+        "join",
+        grid=["cdiv(B * G * R * D, 256)"],
+        block=[256],
+        args=["R", "D", "SPLITS", "B * G * R * D", "sums", "states", "o"],
+    )
+    scratch: dict[str, Table] = {
+        "sums": {"shape": ["B * G * SPLITS * R", "D"], "dtype": "float32"},
+        "states": {"shape": ["B * G * SPLITS * R", 2], "dtype": "float32"},
+    }
+    return LaunchPlan([*(make(width) for width in HEADS), joins], scratch=scratch)
+
+
+DECODE_INPUTS = ("q", "k", "v", "table", "lengths")
+ATTENTION_DECODE = (
+    cuda_recipe(
+        "attention_decode_gqa",
+        "splits",
+        "Shares of a sequence go to blocks, whose sums a second kernel joins.",
+        template="attention_decode_gqa",
+        knobs=(
+            make_knob("splits", 1, 4, 8, 16, 32, meaning="shares of a sequence"),
+            make_knob("teams", 4, 8, 16, meaning="tokens that a block reads at once"),
+            make_knob("heads", 1, 2, 4, 8, meaning="query heads that share a load of keys"),
+            EXPONENTIAL,
+        ),
+        constraints=(),
+        default={"splits": 8, "teams": 8, "heads": 4, "exponential": "exp2"},
+        plan=_plan_decode,
+    ),
+)
+
+
+RECIPES: tuple[Recipe, ...] = (
+    *ATTENTION_PREFILL,
+    *ATTENTION_DECODE,
+)
