@@ -46,3 +46,9 @@ def exponential(x: Any, unit: Any, n: int) -> Any:
     x = (x + (x >> 1) - (x >> 4)).clip(min=-n * unit)
     whole = -x // unit
     return (x + unit * whole + 2 * unit) << (n - whole) >> 1
+
+
+def add_outliers(codes: Any, w: Any, sx: Any, sw: Any, columns: Any, outliers: Any) -> Any:
+    """Sums of codes times their scales, and what outlier columns add, in float32; tensors."""
+    apart = outliers.float() @ w[:, columns].float().t()
+    return (codes * sx.float()[:, None] + apart) * sw.float()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes for the linear layer on int8. It knows templates and knobs only."""
+"""Recipes for linear layers on int8. It knows templates and knobs only."""
 
 from __future__ import annotations
 
@@ -48,25 +48,21 @@ CONSTRAINTS = (
     USEFUL_THREADS,
     USEFUL_VECTOR,
 )
-RECIPES = (
-    *cpp_recipes(
-        "w8a8_linear",
-        "direct",
-        "Codes are read where they lie, and widened to 16 bits as they are.",
+RECIPES = tuple(
+    recipe
+    for problem in ("w8a8_linear", "w8a8_outlier_linear")
+    for family, summary in (
+        ("direct", "Codes are read where they lie, and widened to 16 bits as they are."),
+        ("widened", "Activations are widened to 16 bits once, for all outputs."),
+    )
+    for recipe in cpp_recipes(
+        problem,
+        family,
+        summary,
         knobs=KNOBS,
         constraints=CONSTRAINTS,
         default=DEFAULT,
         model=_model,
         policies=HALVES,
-    ),
-    *cpp_recipes(
-        "w8a8_linear",
-        "widened",
-        "Activations are widened to 16 bits once, for all outputs.",
-        knobs=KNOBS,
-        constraints=CONSTRAINTS,
-        default=DEFAULT,
-        model=_model,
-        policies=HALVES,
-    ),
+    )
 )

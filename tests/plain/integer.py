@@ -50,7 +50,18 @@ def _int_layernorm(s: Structure, i: Arrays, _t: type) -> Arrays:
     return {"y": np.floor(d * np.floor((2.0**31 - 1) / root) / 2) + i["bias"].astype(np.float64)}
 
 
+def _w8a8_outlier_linear(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Outliers one by one, as they stand in the list."""
+    w = i["w"].astype(np.float64)
+    total = (i["x"].astype(np.float64) @ w.T).astype(t) * i["sx"].astype(t)[:, None]
+    apart = np.zeros_like(total)
+    for at, column in enumerate(i["columns"].tolist()):
+        apart += i["outliers"][:, at : at + 1].astype(t) * w[:, int(column)].astype(t)
+    return (total + apart) * i["sw"].astype(t)
+
+
 PLAIN: dict[str, Implementation] = {
+    "w8a8_outlier_linear": _w8a8_outlier_linear,
     "int_layernorm": _int_layernorm,
     "shiftgelu": _shiftgelu,
     "shiftmax": _shiftmax,

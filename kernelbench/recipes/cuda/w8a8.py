@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA recipes for the linear layer on int8, by products of four codes at once (__dp4a)."""
+"""CUDA recipes for linear layers on int8, by products of four codes at once (__dp4a)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,13 @@ DEFAULT: Knobs = {
     "lanes": 32,
     "tokens": 4,
 }
+
+OUTLIERS = launch(
+    "w8a8_outlier_rows",
+    grid=["cdiv(N, THREADS // LANES)", "min(cdiv(M, TOKENS), 65535)"],
+    block=["THREADS"],
+    args=["M", "N", "K", "S", "x", "w", "sx", "sw", "columns", "outliers", "y"],
+)
 
 
 def _planner(grid: Sequence[str], block: Value) -> Planner:
@@ -74,5 +81,15 @@ RECIPES: tuple[Recipe, ...] = (
         constraints=(),
         default=DEFAULT,
         plan=_planner(["cdiv(N, THREADS // LANES)", "cdiv(M, TOKENS)"], "THREADS"),
+    ),
+    cuda_recipe(
+        "w8a8_outlier_linear",
+        "rows",
+        "A team of threads goes along a row of weights, for a few tokens, then along outliers.",
+        template="w8a8_outlier_linear",
+        knobs=(THREADS, LANES, TOKENS, UNROLL),
+        constraints=(),
+        default=DEFAULT,
+        plan=lambda _: LaunchPlan([OUTLIERS]),
     ),
 )
