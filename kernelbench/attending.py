@@ -92,8 +92,8 @@ def attend_pages(
     value, scale = np.empty(q.shape), np.empty(q.shape)
     for b, length in enumerate(lengths):
         pages = table[b, : -(-length // PAGE)]
-        own = (np.concatenate(each[pages], 1)[:, :length] for each in (k, v))
-        value[b], scale[b] = attend(q[b], *own, np.ones((1, length), bool))
+        keys, values = (np.concatenate(each[pages], 1)[:, :length] for each in (k, v))
+        value[b], scale[b] = attend(q[b], keys, values, np.ones((1, length), bool))
     return value, scale
 
 

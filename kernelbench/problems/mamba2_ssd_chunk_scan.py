@@ -30,7 +30,7 @@ PROBLEM = {
         "P": "elements of a head",
         "N": "states of each element",
     },
-    "lengths": {"L": 4096},
+    "lengths": {"L": 4096, "N": 512},
     "inputs": {
         "x": "float32[M, L, H, P]",
         "dt": "float32[M, L, H]: positive",

@@ -43,7 +43,8 @@ PROBLEM = {
     "families": "large nonfinite exact",
     "accuracy": "n = S + 4, s = |sw| (|sx sum x w| + sum |outliers w|). Floats may be NaN.",
 }
-A, T = np.ndarray, Any
+A = np.ndarray
+T = Any
 
 
 def values(family: Family, rng: np.random.Generator, M: int, N: int, K: int, S: int) -> Inputs:

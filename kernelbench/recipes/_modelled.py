@@ -156,6 +156,36 @@ def model_heads(flops: float) -> Model:
     return _asking(model, "M", "H", "P")
 
 
+def model_pieces(
+    asked: str, work: Callable[[Knobs, Facts], tuple[float, float, float, float, float]]
+) -> Model:
+    """Of what is dealt in equal pieces.
+
+    Args:
+        asked: the axes that it follows from, a letter each.
+        work: operations, elements that are read and that are written, pieces, and chains that are
+            under way at once.
+    """
+
+    def model(knobs: Knobs, facts: Facts) -> float:
+        if not {*asked, *ASKED} <= facts.keys():
+            return math.nan
+        flops, read, written, pieces, chains = work(knobs, facts)
+        dealt = math.ceil(pieces / integer(knobs, "chunk")) if "chunk" in knobs else pieces
+        width = facts.get(WIDTH, 4.0)
+        return roofline_us(
+            flops,
+            width * read + writes(knobs, width * written),
+            knobs,
+            facts,
+            chains=chains,
+            largest=1.0 / max(1.0, dealt),
+            dealt=0.0 if knobs.get("schedule") == "static" else dealt,
+        )
+
+    return model
+
+
 def model_gather(width: str, flops: float, output: Sequence[str], *, by_row: bool) -> Model:
     """Of an operator that gathers a row of a dense operand for each entry of a CSR pattern.
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..recipe import Constraint, Facts, Knobs, Recipe
 from ._knobs import (
     THREADS,
@@ -13,6 +15,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
+from ._modelled import EXP_FLOPS, count_threads, model_pieces
 from ._render import cpp_recipes
 
 
@@ -23,6 +26,29 @@ def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
 TILE_FITS = Constraint(
     "a tile's sums fit in the vector registers, and are four at least", _tile_fits
 )
+
+Work = tuple[float, float, float, float, float]
+
+
+def _prefill_work(knobs: Knobs, facts: Facts) -> Work:
+    """Half of all pairs of tokens, an exponential each; keys are read for each tile of queries."""
+    heads, tokens, wide = facts["G"] * facts["R"], facts["S"], facts["D"]
+    block = integer(knobs, "vectors") * integer(knobs, "tiles") * facts["vector_bytes"] / 4
+    flops = heads * tokens * tokens * (2 * wide + EXP_FLOPS / 2)
+    read = (heads + 2 * facts["G"]) * tokens * wide
+    pieces = heads * math.ceil(tokens / block)
+    chains = float(integer(knobs, "rows") * integer(knobs, "vectors"))
+    return flops, read, heads * tokens * wide, pieces, chains
+
+
+def _decode_work(knobs: Knobs, facts: Facts) -> Work:
+    """Memory has the cache once."""
+    cache = 16 * facts["B"] * facts["P"] * facts["G"] * facts["D"]
+    queries = facts["B"] * facts["G"] * facts["R"] * facts["D"]
+    pieces = max(facts["B"] * facts["G"], integer(knobs, "shares") * count_threads(knobs, facts))
+    held = integer(knobs, "heads") * max(integer(knobs, "tokens"), integer(knobs, "vectors"))
+    return 4 * cache * facts["R"], 2 * cache + queries, queries, pieces, float(held)
+
 
 ATTENTION_PREFILL = cpp_recipes(
     "attention_prefill",
@@ -38,6 +64,7 @@ ATTENTION_PREFILL = cpp_recipes(
     ),
     constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
     default={"rows": 4, "vectors": 3, "tiles": 2, "keys": 32, "vector": "native", "threads": 0},
+    model=model_pieces("GRSD", _prefill_work),
 )
 
 HEADS = make_knob("heads", 1, 2, 4, 8, meaning="query heads of the tile held in registers")
@@ -75,6 +102,7 @@ ATTENTION_DECODE = cpp_recipes(
         "vector": "native",
         "threads": 0,
     },
+    model=model_pieces("BGRPD", _decode_work),
 )
 
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from ..policies import HALVES
 from ..recipe import Constraint, Facts, Knobs, Recipe
@@ -21,7 +20,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
-from ._modelled import ASKED, DIVISION_FLOPS, EXP_FLOPS, WIDTH, Model, roofline_us, writes
+from ._modelled import DIVISION_FLOPS, EXP_FLOPS, model_pieces
 from ._render import cpp_recipes
 
 DEALT = (USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR)
@@ -35,36 +34,6 @@ DEFAULT: Knobs = {
     "block": 4096,
 }
 UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
-
-
-def _model(
-    asked: str, work: Callable[[Knobs, Facts], tuple[float, float, float, float, float]]
-) -> Model:
-    """Of what is dealt in equal pieces.
-
-    Args:
-        asked: the axes that it follows from, a letter each.
-        work: operations, elements that are read and that are written, pieces, and chains that are
-            under way at once.
-    """
-
-    def model(knobs: Knobs, facts: Facts) -> float:
-        if not {*asked, *ASKED} <= facts.keys():
-            return math.nan
-        flops, read, written, pieces, chains = work(knobs, facts)
-        dealt = math.ceil(pieces / integer(knobs, "chunk")) if "chunk" in knobs else pieces
-        width = facts.get(WIDTH, 4.0)
-        return roofline_us(
-            flops,
-            width * read + writes(knobs, width * written),
-            knobs,
-            facts,
-            chains=chains,
-            largest=1.0 / max(1.0, dealt),
-            dealt=0.0 if knobs.get("schedule") == "static" else dealt,
-        )
-
-    return model
 
 
 def _causal_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
@@ -84,7 +53,7 @@ CAUSAL_CONV1D = cpp_recipes(
     ),
     constraints=DEALT,
     default=DEFAULT,
-    model=_model("MCL", _causal_work),
+    model=model_pieces("MCL", _causal_work),
     policies=HALVES,
 )
 
@@ -135,7 +104,7 @@ CONV2D_NCHW = cpp_recipes(
         "tiles": 8,
         "order": "filters",
     },
-    model=_model("MCFPQR", _convolution_work),
+    model=model_pieces("MCFPQR", _convolution_work),
 )
 
 
@@ -169,7 +138,7 @@ DEPTHWISE_CONV = cpp_recipes(
         *DEALT,
     ),
     default={**DEFAULT, "rows": 2, "unroll": 2, "block": 64},
-    model=_model("MCHWR", _depthwise_work),
+    model=model_pieces("MCHWR", _depthwise_work),
 )
 
 
@@ -195,7 +164,7 @@ SSM_STATE_UPDATE = cpp_recipes(
     ),
     constraints=DEALT,
     default={**DEFAULT, "rows": 4, "unroll": 2, "block": 64},
-    model=_model("MHPN", _state_work),
+    model=model_pieces("MHPN", _state_work),
     policies=HALVES,
 )
 
@@ -233,7 +202,7 @@ MAMBA2_SSD_CHUNK_SCAN = cpp_recipes(
         *(USEFUL_THREADS, USEFUL_VECTOR),
     ),
     default={**DEFAULT, "vectors": 2, "steps": 2, "order": "heads"},
-    model=_model("MLHPN", _scan_work),
+    model=model_pieces("MLHPN", _scan_work),
 )
 
 RECIPES: tuple[Recipe, ...] = (

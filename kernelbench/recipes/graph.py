@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..recipe import Constraint, Facts, Knobs, Recipe
 from ._knobs import (
     CHUNK,
@@ -16,6 +18,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
+from ._modelled import EXP_FLOPS, Model, model_gather
 from ._render import cpp_recipes
 from .sparse import BY_ROW, PIECE_SCHEDULE, PIECES, PREFETCH
 
@@ -42,6 +45,19 @@ def _holds_one(knobs: Knobs, facts: Facts) -> bool:
     return chains <= integer(knobs, "held") <= register_budget(facts)
 
 
+def _model_gat(*, by_row: bool) -> Model:
+    """A gather of all heads' features for each entry, and a few exponentials beside it."""
+    gather = model_gather("F", 2.0, ("M", "H", "F"), by_row=by_row)
+
+    def model(knobs: Knobs, facts: Facts) -> float:
+        heads = facts.get("H", math.nan)
+        known = {**facts, "F": heads * facts.get("F", math.nan) + EXP_FLOPS * heads}
+        chains = integer(knobs, "heads") * integer(knobs, "unroll")
+        return gather({**knobs, "unroll": chains}, known)
+
+    return model
+
+
 FITS_REGISTERS = Constraint("a vector of each head fits in the vector registers", _holds_one)
 
 BY_ENTRIES = "Pieces hold the rows that begin in equal shares of the entries"
@@ -55,6 +71,7 @@ GAT = (
         knobs=(*GAT_KNOBS, PIECE_SCHEDULE, PIECES, THREADS),
         constraints=GAT_COMMON,
         default=DEFAULT,
+        model=_model_gat(by_row=False),
     ),
     *cpp_recipes(
         "gat_fused",
@@ -63,6 +80,7 @@ GAT = (
         knobs=(*GAT_KNOBS, SCHEDULE, CHUNK, THREADS),
         constraints=(*GAT_COMMON, USEFUL_CHUNK),
         default=DEFAULT,
+        model=_model_gat(by_row=True),
     ),
 )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..policies import HALVES
-from ..recipe import Knob, Knobs, Recipe
+from ..recipe import Facts, Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -14,9 +14,10 @@ from ._knobs import (
     USEFUL_THREADS,
     USEFUL_VECTOR,
     VECTOR,
+    integer,
     make_knob,
 )
-from ._modelled import EXP_FLOPS, Model, model_rows
+from ._modelled import EXP_FLOPS, Model, count_threads, model_pieces, model_rows
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, 8, meaning="independent vectors in flight")
@@ -104,6 +105,13 @@ CROSS_ENTROPY = (
 )
 
 
+def _adam_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """Four tensors are read and three written; a root and a quotient of each parameter."""
+    count = facts["M"]
+    pieces = count / integer(knobs, "tile") if "tile" in knobs else count_threads(knobs, facts)
+    return 24 * count, 4 * count, 3 * count, max(1.0, pieces), 2.0 * integer(knobs, "unroll")
+
+
 def _adam(family: str, summary: str, *more: Knob) -> tuple[Recipe, ...]:
     return cpp_recipes(
         "fused_adam",
@@ -113,6 +121,7 @@ def _adam(family: str, summary: str, *more: Knob) -> tuple[Recipe, ...]:
         constraints=(USEFUL_THREADS, USEFUL_VECTOR),
         default={**DEFAULT, "unroll": 2},
         policies=HALVES,
+        model=model_pieces("M", _adam_work),
     )
 
 
