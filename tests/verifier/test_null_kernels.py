@@ -49,7 +49,9 @@ def test_tiny_workloads_reject_every_null_kernel(name: str, workload: str) -> No
     for seed in range(2):
         found = admitted(name, workload, seed)
         assert len(found) == len(null_kernels.nulls(registry.get(name)))
-        assert "null kernel 'downcast' rejected" in found
+        # Where all is whole numbers nothing has fewer digits.
+        has_digits = registry.get(name).precision.policy in null_kernels.DOWNCASTS
+        assert ("null kernel 'downcast' rejected" in found) is has_digits
 
 
 @pytest.mark.slow
