@@ -13,7 +13,7 @@ from ._recipe import by_width, cuda_recipe, launch
 from .rows import EXPONENTIAL
 from .sparse import PASSES
 
-ITEMS = make_knob("items", 1, 2, 4, meaning="vectors of features that a thread has at a time")
+ITEMS = make_knob("items", 1, 2, meaning="vectors of features that a thread has at a time")
 
 DEFAULT: Knobs = {
     "threads": 128,
