@@ -61,7 +61,7 @@ def _wrap_parameters(head: str, parameters: list[str], tail: str) -> str:
     lines, current = [], "   "
     for number, parameter in enumerate(parameters):
         piece = f" {parameter}" + ("," if number < len(parameters) - 1 else "")
-        if len(current) + len(piece) > _CODE_WIDTH and current.strip():
+        if len(current) + len(piece) > _CODE_WIDTH - len(") {") and current.strip():
             lines.append(current)
             current = "   "
         current += piece

@@ -20,7 +20,7 @@ from ._knobs import (
 )
 from ._modelled import EXP_FLOPS, Model, model_gather
 from ._render import cpp_recipes
-from .sparse import BY_ROW, PIECE_SCHEDULE, PIECES, PREFETCH
+from .sparse import BY_ROW, PIECE_SCHEDULE, PIECES
 
 DEFAULT: Knobs = {
     "vector": "native",
@@ -34,9 +34,10 @@ DEFAULT: Knobs = {
     "unroll": 1,
     "held": 12,
 }
-VECTORS = make_knob("vectors", 1, 2, 4, 8, meaning="vectors of a head's features in registers")
-HEADS = make_knob("heads", 1, 2, 4, 8, meaning="heads whose features are summed together")
+VECTORS = make_knob("vectors", 2, 4, 8, meaning="vectors of a head's features in registers")
+HEADS = make_knob("heads", 1, 4, meaning="heads whose features are summed together")
 UNROLL = make_knob("unroll", 1, 2, meaning="entries accumulated in parallel")
+PREFETCH = make_knob("prefetch", 0, 8, meaning="entries ahead whose features are fetched")
 HELD = make_knob("held", 12, 24, meaning="accumulators that are held in registers at most")
 
 

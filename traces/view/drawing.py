@@ -88,7 +88,8 @@ def draw(figure: Figure, label: str = "") -> Markup:
     parts += _lines_across(layout, scales["y"], left, right)
     for trace in data:
         parts += _trace(trace, x, scales[trace.get("yaxis", "y")])
-    told = f' role="img" aria-label="{escape(label)}"' if label else ""
+    # A picture whose points are links is a group of these.
+    told = f' role="group" aria-label="{escape(label)}"' if label else ""
     inside = "".join(parts)
     return Markup(
         f'<svg class="drawing" viewBox="0 0 {WIDTH} {height}" '
@@ -232,10 +233,12 @@ def _point(trace: Figure, number: int, across: float, up: float, y: _Scale) -> s
             (y.at(end) for end in ends if y.holds(end)) if all(map(y.holds, ends)) else (up, up)
         )
         drawn = f'<path d="M{across:.1f},{low:.1f}V{high:.1f}" stroke="{colour}"/>' + drawn
-    if texts := trace.get("text"):
-        drawn = f"<g><title>{escape(_strip_tags(texts[number]))}</title>{drawn}</g>"
+    words = _strip_tags(trace["text"][number]) if trace.get("text") else ""
+    if words:
+        drawn = f"<g><title>{escape(words)}</title>{drawn}</g>"
     link = (trace.get("customdata") or [None] * (number + 1))[number]
-    return f'<a href="{escape(link)}">{drawn}</a>' if link else drawn
+    named = f'href="{escape(link)}" aria-label="{escape(words)}"'
+    return f"<a {named}>{drawn}</a>" if link else drawn
 
 
 def _legend(named: Sequence[Figure], per_line: int) -> Iterator[str]:
