@@ -7,7 +7,10 @@ import math
 
 from ..recipe import Constraint, Facts, Knobs, Recipe
 from ._knobs import (
+    CHUNK,
+    SCHEDULE,
     THREADS,
+    USEFUL_CHUNK,
     USEFUL_THREADS,
     USEFUL_VECTOR,
     VECTOR,
@@ -105,8 +108,61 @@ ATTENTION_DECODE = cpp_recipes(
     model=model_pieces("BGRPD", _decode_work),
 )
 
+ATTENTION_MERGE = cpp_recipes(
+    "attention_partial_merge",
+    "rows",
+    "A head's weights first, then its sum over the parts, whose rows lie far apart.",
+    knobs=(
+        make_knob("rows", 1, 4, 16, 64, meaning="heads that a thread takes at once"),
+        make_knob("vectors", 2, 4, 8, meaning="vectors of a sum that stay in registers"),
+        make_knob("parts", 1, 2, meaning="parts that are added at once"),
+        make_knob("prefetch", 0, 2, 4, meaning="parts whose rows are asked for ahead"),
+        SCHEDULE,
+        CHUNK,
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "rows": 4,
+        "vectors": 8,
+        "parts": 1,
+        "prefetch": 2,
+        "schedule": "static",
+        "chunk": 16,
+        "vector": "native",
+        "threads": 0,
+    },
+)
+
+LINEAR_ATTENTION = cpp_recipes(
+    "linear_attention_relu",
+    "states",
+    "A head's state by blocks of tokens, then its answers; both in tiles that registers hold.",
+    knobs=(
+        make_knob("rows", 2, 4, 6, 8, meaning="rows of the tile held in registers"),
+        make_knob("vectors", 1, 2, 3, 4, meaning="vectors in a row of that tile"),
+        make_knob("tokens", 24, 48, 96, 192, meaning="tokens of a block that the cache holds"),
+        SCHEDULE,
+        CHUNK,
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "rows": 6,
+        "vectors": 2,
+        "tokens": 192,
+        "schedule": "static",
+        "chunk": 16,
+        "vector": "native",
+        "threads": 0,
+    },
+)
 
 RECIPES: tuple[Recipe, ...] = (
     *ATTENTION_PREFILL,
     *ATTENTION_DECODE,
+    *ATTENTION_MERGE,
+    *LINEAR_ATTENTION,
 )

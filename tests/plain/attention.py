@@ -48,7 +48,36 @@ def _attention_decode_gqa(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return o
 
 
+def _attention_partial_merge(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """One part joins what there is after the other, as online softmax does."""
+    o, m, sizes = (i[name].astype(t) for name in ("o", "m", "size"))
+    top, total = np.full(s.axes["M"], -np.inf, t), np.zeros(s.axes["M"], t)
+    sums = np.zeros(o.shape[1:], t)
+    for part, high, size in zip(o, m, sizes, strict=True):
+        joined = np.where(size > 0, np.maximum(top, high), top)
+        anchor = np.where(np.isfinite(joined), joined, t(0))
+        shrunk = np.exp(top - anchor)
+        own = np.where(size > 0, size * np.exp(np.minimum(high - anchor, t(0))), t(0))
+        total, top = total * shrunk + own, joined
+        sums = sums * shrunk[:, None] + own[:, None] * part
+    return sums / np.where(total > 0, total, t(1))[:, None]
+
+
+def _linear_attention_relu(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Token by token the state grows by an outer product."""
+    q, k, v = (i[name].astype(t) for name in "qkv")
+    a, b = np.where(q > 0, q, t(0)), np.where(k > 0, k, t(0))
+    state, total = np.zeros((*q.shape[::2], q.shape[2]), t), np.zeros(q.shape[::2], t)
+    for j in range(q.shape[1]):
+        state += b[:, j, :, None] * v[:, j, None]
+        total += b[:, j]
+    divisor = np.add.accumulate(a * total[:, None], -1)[..., -1:]
+    return np.einsum("hnd,hde->hne", a, state) / (divisor + t(1e-6))
+
+
 PLAIN: dict[str, Implementation] = {
     "attention_prefill": _attention_prefill,
     "attention_decode_gqa": _attention_decode_gqa,
+    "attention_partial_merge": _attention_partial_merge,
+    "linear_attention_relu": _linear_attention_relu,
 }

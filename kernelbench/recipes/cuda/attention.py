@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from ...recipe import Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
-from .._knobs import make_knob
-from ._knobs import UNROLL, fits_block, fits_shared, product
-from ._recipe import cuda_recipe, launch
+from .._knobs import integer, make_knob
+from ._knobs import UNROLL, VECTOR, fits_block, fits_shared, product
+from ._recipe import by_width, cuda_recipe, launch
 from .rows import EXPONENTIAL
 
 HEADS = (64, 128)
@@ -94,7 +94,83 @@ ATTENTION_DECODE = (
 )
 
 
+def _plan_merge(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, when: list[str]) -> Table:
+        return launch(
+            f"merge<{width}>",
+            when=when,
+            grid=["cdiv(M, ROWS)"],
+            block=["TEAM", "ROWS"],
+            args=["P", "M", "D", "o", "m", "size", "y"],
+        )
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "D", make))
+
+
+ATTENTION_MERGE = (
+    cuda_recipe(
+        "attention_partial_merge",
+        "rows",
+        "A few threads share a head, whose weights each of them makes.",
+        template="attention_partial_merge",
+        knobs=(
+            make_knob("team", 8, 16, 32, 64, meaning="threads that share a head"),
+            make_knob("rows", 1, 2, 4, 8, meaning="heads per block"),
+            make_knob("run", 64, 256, meaning="parts that one running sum takes"),
+            VECTOR,
+            UNROLL,
+            EXPONENTIAL,
+        ),
+        constraints=(fits_block(lambda knobs: product(knobs, "team", "rows")),),
+        default={
+            "team": 32,
+            "rows": 4,
+            "run": 256,
+            "vector": 4,
+            "unroll": 4,
+            "exponential": "exp2",
+        },
+        plan=_plan_merge,
+    ),
+)
+
+
+def _plan_linear(_: Knobs) -> LaunchPlan:
+    def make(kernel: str, rows: str, columns: str, tensors: list[str]) -> Table:
+        across, down = f"cdiv({columns}, TILE)", f"cdiv({rows}, TILE)"
+        return launch(
+            kernel,
+            grid=[f"{across} * {down} * H"],
+            block=["TILE * TILE"],
+            args=["N", "D", across, down, *tensors],
+        )
+
+    sums = make("sum_up", "D", "D + 1", ["k", "v", "state"])
+    answers = make("answer", "N", "D", ["q", "state", "o"])
+    scratch: dict[str, Table] = {"state": {"shape": ["H", "D", "D + 1"], "dtype": "float32"}}
+    return LaunchPlan([sums, answers], scratch=scratch)
+
+
+LINEAR_ATTENTION = (
+    cuda_recipe(
+        "linear_attention_relu",
+        "two-kernels",
+        "States of all heads with the sum of features as their last column; then the answers.",
+        template="linear_attention_relu",
+        knobs=(
+            make_knob("tile", 8, 16, 32, meaning="rows and columns of a tile"),
+            make_knob("tokens", 32, 64, 128, meaning="tokens that are staged at once"),
+            UNROLL,
+        ),
+        constraints=(fits_block(lambda knobs: product(knobs, "tile", "tile")),),
+        default={"tile": 16, "tokens": 32, "unroll": 8},
+        plan=_plan_linear,
+    ),
+)
+
 RECIPES: tuple[Recipe, ...] = (
     *ATTENTION_PREFILL,
     *ATTENTION_DECODE,
+    *ATTENTION_MERGE,
+    *LINEAR_ATTENTION,
 )
