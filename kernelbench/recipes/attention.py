@@ -108,6 +108,25 @@ ATTENTION_DECODE = cpp_recipes(
     model=model_pieces("BGRPD", _decode_work),
 )
 
+
+def _merge_work(knobs: Knobs, facts: Facts) -> Work:
+    """Every part is read once; an exponential of each head and part."""
+    parts, heads, wide = facts["P"], facts["M"], facts["D"]
+    pieces = math.ceil(heads / integer(knobs, "rows"))
+    chains = float(integer(knobs, "vectors") * integer(knobs, "parts"))
+    flops = parts * heads * (2 * wide + EXP_FLOPS)
+    return flops, parts * heads * wide, heads * wide, pieces, chains
+
+
+def _linear_work(knobs: Knobs, facts: Facts) -> Work:
+    """Two products with a head's state; blocks of tokens are what is dealt."""
+    heads, tokens, wide = facts["H"], facts["N"], facts["D"]
+    pieces = heads * math.ceil(tokens / integer(knobs, "tokens"))
+    chains = float(integer(knobs, "rows") * integer(knobs, "vectors"))
+    size = heads * tokens * wide
+    return 4 * size * wide, 3 * size, size, pieces, chains
+
+
 ATTENTION_MERGE = cpp_recipes(
     "attention_partial_merge",
     "rows",
@@ -133,6 +152,7 @@ ATTENTION_MERGE = cpp_recipes(
         "vector": "native",
         "threads": 0,
     },
+    model=model_pieces("PMD", _merge_work),
 )
 
 LINEAR_ATTENTION = cpp_recipes(
@@ -158,6 +178,7 @@ LINEAR_ATTENTION = cpp_recipes(
         "vector": "native",
         "threads": 0,
     },
+    model=model_pieces("HND", _linear_work),
 )
 
 RECIPES: tuple[Recipe, ...] = (

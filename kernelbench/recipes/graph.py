@@ -34,10 +34,10 @@ DEFAULT: Knobs = {
     "unroll": 1,
     "held": 12,
 }
-VECTORS = make_knob("vectors", 2, 4, 8, meaning="vectors of a head's features in registers")
+VECTORS = make_knob("vectors", 2, 4, 8, meaning="vectors of features in registers")
 HEADS = make_knob("heads", 1, 4, meaning="heads whose features are summed together")
 UNROLL = make_knob("unroll", 1, 2, meaning="entries accumulated in parallel")
-PREFETCH = make_knob("prefetch", 0, 8, meaning="entries ahead whose features are fetched")
+PREFETCH = make_knob("prefetch", 0, 8, 16, meaning="entries ahead whose features are fetched")
 HELD = make_knob("held", 12, 24, meaning="accumulators that are held in registers at most")
 
 
@@ -86,4 +86,37 @@ GAT = (
 )
 
 
-RECIPES: tuple[Recipe, ...] = GAT
+def _accumulators_fit(knobs: Knobs, facts: Facts) -> bool:
+    return integer(knobs, "vectors") * integer(knobs, "unroll") <= register_budget(facts)
+
+
+BAG_KNOBS = (VECTOR, VECTORS, UNROLL, PREFETCH)
+# A row of 64 floats in one pass, where a vector has 8: half of a row asked for twice costs more.
+BAG_DEFAULT: Knobs = {**DEFAULT, "vectors": 8, "prefetch": 16}
+BAG_COMMON = (
+    Constraint("the accumulators fit in the vector registers", _accumulators_fit),
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+)
+EMBEDDING_BAG = (
+    *cpp_recipes(
+        "embedding_bag",
+        "nnz-balanced",
+        f"{BY_ENTRIES}; a bag's sum stays in registers.",
+        knobs=(*BAG_KNOBS, PIECE_SCHEDULE, PIECES, THREADS),
+        constraints=BAG_COMMON,
+        default=BAG_DEFAULT,
+        model=model_gather("N", 1.0, "MN", by_row=False),
+    ),
+    *cpp_recipes(
+        "embedding_bag",
+        "row-balanced",
+        f"{BY_ROW}; a bag's sum stays in registers.",
+        knobs=(*BAG_KNOBS, SCHEDULE, CHUNK, THREADS),
+        constraints=(*BAG_COMMON, USEFUL_CHUNK),
+        default=BAG_DEFAULT,
+        model=model_gather("N", 1.0, "MN", by_row=True),
+    ),
+)
+
+RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG)

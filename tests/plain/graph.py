@@ -26,4 +26,14 @@ def _attend(s: Structure, i: Arrays, t: type) -> np.ndarray:
     return Y
 
 
-PLAIN: dict[str, Implementation] = {"gat_fused": _attend}
+def _pool(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Bag by bag, by a segmented sum."""
+    indptr, gathered = s.arrays["indptr"], i["table"].astype(t)[s.arrays["indices"]]
+    y, live = np.zeros((s.axes["M"], s.axes["N"]), t), np.flatnonzero(np.diff(indptr))
+    if len(live):
+        y[live] = np.add.reduceat(gathered, indptr[live], axis=0)
+    lengths = np.maximum(np.diff(indptr), 1).astype(t)[:, None]
+    return y / lengths if s.axes["mean"] else y
+
+
+PLAIN: dict[str, Implementation] = {"gat_fused": _attend, "embedding_bag": _pool}

@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from ...recipe import Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
 from .._knobs import integer, make_knob
-from ._knobs import LANES, THREADS, UNROLL, VECTOR
-from ._recipe import by_width, cuda_recipe, launch
+from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR
+from ._recipe import by_width, cuda_recipe, launch, times
 from .rows import EXPONENTIAL
 from .sparse import PASSES
+from .spmm import COLUMNS, in_block
 
 ITEMS = make_knob("items", 1, 2, meaning="vectors of features that a thread has at a time")
 
 DEFAULT: Knobs = {
     "threads": 128,
     "lanes": 16,
+    "rows": 16,
     "unroll": 4,
     "items": 1,
     "vector": 4,
@@ -53,4 +55,30 @@ GAT = (
 )
 
 
-RECIPES: tuple[Recipe, ...] = GAT
+def _plan_bags(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"embedding_bag<{width}>",
+            when=conditions,
+            grid=["cdiv(M, ROWS)", f"cdiv(N, {times('LANES', width)})"],
+            block=["LANES", "ROWS"],
+            args=["M", "N", "mean", "indptr", "indices", "table", "y"],
+        )
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "N", make))
+
+
+EMBEDDING_BAG = (
+    cuda_recipe(
+        "embedding_bag",
+        "row-seq",
+        "Threads side by side have a bag's columns, each goes along its rows.",
+        template="embedding_bag",
+        knobs=(COLUMNS, ROWS, VECTOR, UNROLL),
+        constraints=(in_block,),
+        default=DEFAULT,
+        plan=_plan_bags,
+    ),
+)
+
+RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG)
