@@ -12,11 +12,10 @@ from kernelwright.kernelbench.problem import Family, Structure
 from kernelwright.kernelbench.rows import RowTurns, changed_rows, shrink, take_rows
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", [p.name for p in registry.problems() if p.is_row_wise])
 @pytest.mark.parametrize("family", [Family.NORMAL, Family.NONFINITE])
 def test_the_truth_of_some_rows_is_that_of_the_whole(name: str, family: Family) -> None:
     problem, rng = registry.get(name), np.random.default_rng(3)
-    assert problem.is_row_wise
     base = problem.structure(problem.workload("tiny"))
     for structure in (base, *itertools.islice(problem.variations(base, rng), 4)):
         inputs = problem.values(structure, family, rng)
