@@ -59,7 +59,9 @@ def expect_gradients(
             scale[part] += sum_rows(weight) / columns
         value[part] *= factor
         scale[part] *= factor
-        gain += np.einsum("ij,ij->j", gradient, h), np.einsum("ij,ij->j", np.abs(gradient), size)
+        # Some take x rstd less mean rstd, each rounded, for h.
+        reach = size if mean is None else size + np.abs(mean[part, None]) * factor
+        gain += np.einsum("ij,ij->j", gradient, h), np.einsum("ij,ij->j", np.abs(gradient), reach)
         shift += gradient.sum(0), np.abs(gradient).sum(0)
     return (
         Expected(value, scale, columns + ROUNDINGS),

@@ -155,7 +155,8 @@ def test_recorded_cases_are_the_same_every_time(name: str) -> None:
     import numpy as np
 
     first, second = recorded_cases(name), recorded_cases(name)
-    assert len(first) == 3
+    # Of large tensors there is room for fewer.
+    assert 1 <= len(first) <= 3
     problem = registry.get(name)
     for case, again in zip(first, second, strict=True):
         for tensor in problem.tensors:

@@ -196,7 +196,7 @@ def _trace(trace: Figure, x: _Scale, y: _Scale) -> Iterator[str]:
     """Its line, then its intervals and points."""
     places = [
         (x.at(across), y.at(up), number)
-        for number, (across, up) in enumerate(zip(trace["x"], trace["y"], strict=True))
+        for number, (across, up) in enumerate(zip(trace["x"], trace["y"], strict=False))
         if x.holds(across) and y.holds(up)
     ]
     if "lines" in trace["mode"] and places:

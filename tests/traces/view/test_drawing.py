@@ -107,3 +107,10 @@ def test_samples_of_both_sides(sample: Any) -> None:
 
 def _shown(timing: Timing) -> int:
     return len(timing.samples_us or (0,)) + 1
+
+
+def test_a_line_that_has_not_begun_is_no_error() -> None:
+    """Of a campaign without a champion there is what was spent, and nothing that it bought."""
+    figure = figure_of([(1, 1)], text=["all"], customdata=[None])
+    figure["data"][0]["y"] = []
+    assert places(parsed(figure)) == []
