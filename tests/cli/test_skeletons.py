@@ -27,7 +27,7 @@ BY_COMMAND = {
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
 HALVES = [name_in(problem.name, "f16") for problem in problems() if "f16" in problem.policies]
 EVERY = sorted(set(product((*names(), *HALVES), LANGUAGES)) - BY_COMMAND)
-OTHERS = at_most(16, EVERY)
+OTHERS = at_most(12, EVERY)
 """Of all languages, with problems that differ."""
 
 

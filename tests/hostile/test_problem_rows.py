@@ -26,7 +26,7 @@ from kernelwright.verifier.truth import null_kernels
 from kernelwright.verifier.truth.trials import Stage, plan
 
 Operator = Callable[[np.ndarray], np.ndarray]
-PROBLEMS = at_most(24, registry.names())
+PROBLEMS = at_most(16, registry.names())
 
 
 def toy(

@@ -21,7 +21,7 @@ Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 ALL = registry.names()
 NAMES = [name for name in ALL if registry.get(name).policies]
 """Those that are written for float32; of the others test_quantised.py says what is theirs."""
-MANY = 12
+MANY = 9
 """Problems of which a run tries each thing that takes a second or more of each."""
 TRIED = at_most(MANY, NAMES)
 

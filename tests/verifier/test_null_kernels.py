@@ -44,7 +44,7 @@ def admitted(name: str, workload: str, seed: int) -> dict[str, str]:
     return {check.name: check.detail for check in found}
 
 
-@pytest.mark.parametrize(("name", "workload"), at_most(24, cases(tiny=True)))
+@pytest.mark.parametrize(("name", "workload"), at_most(16, cases(tiny=True)))
 def test_tiny_workloads_reject_every_null_kernel(name: str, workload: str) -> None:
     for seed in range(2):
         found = admitted(name, workload, seed)
@@ -61,7 +61,7 @@ def test_other_workloads_reject_every_null_kernel(name: str, workload: str) -> N
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", at_most(24, registry.names()))
+@pytest.mark.parametrize("name", at_most(16, registry.names()))
 def test_every_screening_rejects_every_null_kernel(name: str) -> None:
     problem = registry.get(name)
     tiny = next(w for w in problem.workloads if w.kind == "tiny")

@@ -72,7 +72,7 @@ SAMPLED_IN = (
 which is the same text in all of them."""
 SAMPLED = one_in(4, [recipe for recipe in ALL if recipe.problem in (*PROBLEMS, *SAMPLED_IN)])
 PORTABLE = one_in(6, [recipe for recipe in ALL if recipe.problem in (*PROBLEMS, *FAST)])
-OTHERS = at_most(10, [problem for problem in OWN_TYPES if problem not in (*FAST, *SAMPLED_IN)])
+OTHERS = at_most(6, [problem for problem in OWN_TYPES if problem not in (*FAST, *SAMPLED_IN)])
 TRIED_IN = some_of(IN_POLICIES, lambda problem: problem in (*FAST, *SAMPLED_IN, *OTHERS))
 
 
