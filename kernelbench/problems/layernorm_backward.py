@@ -38,9 +38,9 @@ PROBLEM = {
     "nrmse": 5e-5,
     "accuracy": "dx: n = N + 16, s = rstd (|w| + mean of |w| + |h| mean of |w h|). dgamma and "
     "dbeta: n = M + 16, s = sum of |dy| (|h| + |mean| rstd) and of |dy|. mean and rstd are as "
-    "given; in LARGE the mean is 16 times the deviation, and sums of w x less mean times those of w lose "
-    "digits. A NaN in dy makes its row of dx NaN, and its columns of the others; infinities are "
-    "never drawn.",
+    "given; in LARGE the mean is 16 times the deviation, and sums of w x less mean times those of "
+    "w lose digits. A NaN in dy makes its row of dx NaN, and its columns of the others; "
+    "infinities are never drawn.",
 }
 
 
