@@ -53,7 +53,7 @@ def ensure_for_problem(text: str, language: str, problem: Problem, file: str) ->
     lacking = find(text, problem) if find else None
     if lacking is None:
         return
-    others = [each.name for each in registry.problems() if lacking.names <= _names_of(each)]
+    others = _likely(lacking.names, text)
     if others:
         raise UsageError(
             f"{file}:{lacking.line}: {lacking.what}, which {problem.name} does not have: "
@@ -61,6 +61,21 @@ def ensure_for_problem(text: str, language: str, problem: Problem, file: str) ->
             hint=f"what it names stands in {', '.join(others[:3])}: "
             f"kernelwright eval {others[0]} {file}",
         )
+
+
+def _likely(names: frozenset[str], text: str) -> list[str]:
+    """The problems that have all these names, the likeliest first.
+
+    That is one that the source names, the longest name before others, and then the one that has
+    the fewest names beside these.
+    """
+    having = [each for each in registry.problems() if names <= _names_of(each)]
+
+    def rank(problem: Problem) -> tuple[int, int]:
+        named = len(problem.name) if problem.name in text else 0
+        return -named, len(_names_of(problem) - names)
+
+    return [each.name for each in sorted(having, key=rank)]
 
 
 def _ensure_entry(text: str, problem: Problem, file: str) -> None:
