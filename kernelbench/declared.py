@@ -246,19 +246,24 @@ def _structures(declared: Declaration) -> dict[str, Any]:
         free = [axis for axis, kind in ranges.items() if not kind.choices]
         vary = dense.variations_of(ranges)
         count = partial(_elements_of, (*declared.input_tensors, *declared.output_tensors))
-        cut = dense.cut_to(HIDDEN_ELEMENTS, count, ranges)
+        kept: _Rooms = ((count, HIDDEN_ELEMENTS), *_without_ones(rooms, names))
+        cuts = [dense.cut_to(most, counted, ranges) for counted, most in kept]
 
         def variations(
             structure: Structure, rng: np.random.Generator, tried: Tried | None = None
         ) -> Iterator[Structure]:
+            drawn = vary(structure, rng, tried)
+            for cut in cuts:
+                drawn = map(cut, drawn)
             return (
                 s
-                for s in map(cut, vary(structure, rng, tried))
+                for s in drawn
                 if _has_room(rooms, s.axes)
                 and all(s.axes[axis] >= least for axis, least in declared.least.items())
             )
 
         return {
+            "ranges": ranges,
             "structure": dense.structure_maker(ranges),
             "variations": variations,
             "bulk": dense.bulk_of(ranges, partial(_has_room, rooms)) if len(free) > 1 else no_bulk,
@@ -266,6 +271,7 @@ def _structures(declared: Declaration) -> dict[str, Any]:
     own = {name: kind for name, kind in ranges.items() if name not in sparse.OWN_AXES}
     room = room_of((*declared.input_tensors, *declared.output_tensors), names, ranges)
     return {
+        "ranges": ranges,
         "structure": sparse.structure_maker(*names),
         "variations": sparse.variations_of(*names, dense=own, room=room),
         "bulk": sparse.bulk_of(*names, dense=own, room=room),
@@ -287,8 +293,17 @@ def _bound(rooms: _Rooms, names: tuple[str, ...], axis: str, kind: Range) -> Ran
 
 def _has_room(rooms: _Rooms, axes: Mapping[str, int]) -> bool:
     """Whether a hidden shape is as small as it must be, beside what every shape has."""
-    ones = dict.fromkeys(axes, 1)
-    return all(count(dict(axes)) - count(ones) <= room for count, room in rooms)
+    return all(count(dict(axes)) <= room for count, room in _without_ones(rooms, tuple(axes)))
+
+
+def _without_ones(rooms: _Rooms, names: tuple[str, ...]) -> _Rooms:
+    """The same, of what is beside that which the shape of ones has."""
+    ones = dict.fromkeys(names, 1)
+
+    def beside(count: Callable[[Axes], float], axes: Axes) -> float:
+        return count(axes) - count(ones)
+
+    return tuple((partial(beside, count), room) for count, room in rooms)
 
 
 def _rooms(declared: Declaration) -> _Rooms:

@@ -4,6 +4,7 @@ are drawn, and blocks of rows and products for an oracle."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
@@ -12,13 +13,16 @@ from ..errors import UsageError
 from .families import LONG, PROBE_NONZEROS, draw, probe_rows, thin_columns
 from .problem import Axes, Expected, Family, Pair, Structure, Variations, Workload
 from .sizes import Range, draw_bulk, draw_sizes, is_middling, is_telling
-from .tried import Tried
+from .tried import LEAST_SHORT, RESIDUES, Tried
 
 BLOCK_ELEMENTS = 1 << 15
 """Of a block of an oracle: its float64 temporaries fit in a second-level cache."""
 
 ROUNDINGS = 16.0
 """Of each element, for what an honest kernel takes for a few functions and products; as terms."""
+
+KEPT = (RESIDUES, 32, 16, 8)
+"""Of a length that is cut, the remainder modulo the first of these that can be kept."""
 
 USUAL_SIZES = {
     "1024x4096": "1024 tokens, 4096 wide",
@@ -150,22 +154,23 @@ def variations_of(ranges: Mapping[str, Range]) -> Variations:
 
 
 def cut_to(
-    most: int, count: Callable[[Axes], int], ranges: Mapping[str, Range]
+    most: float, count: Callable[[Axes], float], ranges: Mapping[str, Range]
 ) -> Callable[[Structure], Structure]:
     """Makes hidden shapes that have more elements shorter along every axis but the longest, until
-    they have no more or are 1 there.
+    they have no more or are 1 there: at first none shorter than is still telling.
 
     Args:
-        count: the elements of a shape.
+        count: the elements of a shape, or whatever else grows with its axes.
     """
 
     def cut(structure: Structure) -> Structure:
         axes = dict(structure.axes)
         free = sorted((a for a, kind in ranges.items() if not kind.choices), key=lambda a: axes[a])
-        for axis in reversed(free[:-1]):
+        for least, axis in itertools.product((LEAST_SHORT, 1), reversed(free[:-1])):
             beyond = count(axes) / most
-            if beyond > 1:
-                axes[axis] = max(1, int(axes[axis] / beyond))
+            if beyond > 1 and axes[axis] > least:
+                shorter = _shorten(axes[axis], max(least, int(axes[axis] / beyond)))
+                axes[axis] = ranges[axis].cut(shorter)
         if axes == structure.axes:
             return structure
         return Structure(
@@ -173,6 +178,16 @@ def cut_to(
         )
 
     return cut
+
+
+def _shorten(length: int, most: int) -> int:
+    """No longer than `most`, and with the remainder modulo a power of two that it had: of the
+    largest that leaves it telling, where there is one."""
+    for modulus in KEPT:
+        shorter = most - (most - length) % modulus
+        if shorter >= LEAST_SHORT:
+            return shorter
+    return most
 
 
 def bulk_of(

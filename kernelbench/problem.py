@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 from .codecs import encode_by_streams
 from .dtypes import DTYPES, FLOAT32, DType, dtype_of, in_c
 from .precision import STRICT_FP32, Precision
+from .sizes import Range
 from .targets import target_of
 from .terms import value_of
 from .tried import Tried
@@ -357,6 +358,8 @@ class Problem:
     variations: Variations
     """Endless hidden shapes: tails, primes, 1, empty rows, one huge row; all small. The first, and
     some of the later ones, have a size beyond 16 bits."""
+    ranges: Mapping[str, Range] = field(default_factory=dict)
+    """Of each axis, how long hidden shapes may be along it."""
     bulk: Callable[[Structure, np.random.Generator], Iterator[Structure]] = no_bulk
     """Endless hidden shapes of some MiB, in which two axes are long at once."""
     families: tuple[Family, ...] = PLAIN

@@ -18,6 +18,9 @@ from .sizes import HIDDEN_ELEMENTS, Range
 ROWS, COLUMNS, ENTRIES = "M", "K", "nnz"
 HELD = HIDDEN_ELEMENTS // 5
 """Elements that the entries of a hidden pattern have at most, and as many what is beside them."""
+HELD_BY_LANES = 2 * HELD
+"""The same of what is beside them where they are no blocks: rows and columns may be several lanes
+of a dense axis, as heads."""
 
 
 class Room:
@@ -30,7 +33,10 @@ class Room:
         """
         self._tensors, self._names = tensors, (*ranges, ENTRIES)
         self._choices = [name for name, kind in ranges.items() if kind.choices]
-        self._cut = cut_to(HELD, lambda axes: self._count({**axes, ENTRIES: 0}), ranges)
+        self._cut, self._cut_lanes = (
+            cut_to(most, lambda axes: self._count({**axes, ENTRIES: 0}), ranges)
+            for most in (HELD, HELD_BY_LANES)
+        )
 
     def _count(self, axes: Axes) -> int:
         return sum(math.prod(tensor.extent(axes)) for tensor in self._tensors)
@@ -71,7 +77,7 @@ class Room:
     def fit(self, sizes: Axes) -> Axes:
         """The sizes, shorter where what is beside the entries would be too much."""
         if self.entries(sizes) is None:
-            return sizes
+            return self._cut_lanes(Structure(dict(sizes))).axes
         most = {axis: max(1, HELD // self._count_each(axis, sizes)) for axis in (ROWS, COLUMNS)}
         bounded = {axis: min(size, most.get(axis, size)) for axis, size in sizes.items()}
         return {**bounded, **self._cut(Structure(bounded)).axes}

@@ -49,8 +49,13 @@ HIDDEN_ELEMENTS = 5 << 19
 blocks, short ones are many elements."""
 HIDDEN_HELD = 16 << 20
 """The same of the elements between inputs and outputs that a problem declares."""
-LEAST_BULK = 1 << 12
-"""Elements of two axes below which none of them is long."""
+MOST_HALVED = 8
+"""How often the elements of two long axes are halved to fit: of fewer than some 4,096 neither is
+long."""
+FEW_BESIDE = (1, 4)
+"""Of each axis beside two long ones, where more are too many bytes however short those two are."""
+FEW_AXES = 3
+"""Of a tensor that has a place for each: short ones in all of more are too many elements."""
 MOST_OF_ALL = 1 << 22
 """Of all axes together, as the steps of a product."""
 
@@ -218,14 +223,25 @@ def draw_sizes(
 
 def is_telling(ranges: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
     """Whether what is wrong along one axis shows in several places of each other one."""
-    lengths = [sizes[name] for name, kind in ranges.items() if not kind.choices]
-    return min(lengths) >= LEAST_SHORT and max(lengths) <= SHORT
+    return _lie_between(ranges, sizes, LEAST_SHORT, SHORT)
 
 
 def is_middling(ranges: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
     """Whether no axis is short, and none long."""
-    lengths = [sizes[name] for name, kind in ranges.items() if not kind.choices]
-    return min(lengths) >= LEAST_MIDDLING and SHORT < max(lengths) <= 4 * RESIDUES
+    return _lie_between(ranges, sizes, LEAST_MIDDLING, 4 * RESIDUES) and not _lie_between(
+        ranges, sizes, 1, SHORT
+    )
+
+
+def _lie_between(
+    ranges: Mapping[str, Range], sizes: Mapping[str, int], least: int, most: int
+) -> bool:
+    """Whether all lengths do; of an axis that is never so long, the longest is enough."""
+    return all(
+        min(least, kind.most) <= sizes[name] <= most
+        for name, kind in ranges.items()
+        if not kind.choices
+    )
 
 
 def _draw_others(
@@ -236,8 +252,9 @@ def _draw_others(
     odd: Odd,
 ) -> Iterator[dict[str, int]]:
     """What follows a ROUND: shapes in which no axis leads."""
+    is_crowded = steps is not None and len(most) > FEW_AXES
     draw: dict[Kind, Callable[[], dict[str, int]]] = {
-        Kind.SHORT: lambda: tried.next_short(most, rng, odd),
+        Kind.SHORT: lambda: tried.next_short(most, rng, odd, is_crowded=is_crowded),
         Kind.MIDDLING: lambda: tried.next_middling(most, rng, odd),
         Kind.BROAD: lambda: tried.next_broad(most, rng, odd),
         Kind.WHOLE: lambda: tried.next_whole(most, odd, steps),
@@ -330,12 +347,9 @@ def draw_bulk(
     first, last = int(rng.integers(len(pairs))), 0
     for number in itertools.count(first):
         pair, is_whole = pairs[number % len(pairs)], (number - first) % 2 == 0
-        for shrunk in itertools.count():
-            if BULK[0] >> shrunk < LEAST_BULK:
-                break
-            sizes = _draw_beside(
-                ranges, pair, draw_pair(rng, is_whole=is_whole, shrunk=shrunk), rng
-            )
+        for beside, shrunk in itertools.product((BESIDE, FEW_BESIDE), range(MOST_HALVED + 1)):
+            long = draw_pair(rng, is_whole=is_whole, shrunk=shrunk)
+            sizes = _draw_beside(ranges, pair, long, beside, rng)
             if fits is None or fits(sizes):
                 last = number
                 yield sizes
@@ -348,6 +362,7 @@ def _draw_beside(
     ranges: Mapping[str, Range],
     pair: tuple[str, ...],
     long: tuple[int, int],
+    beside: tuple[int, int],
     rng: np.random.Generator,
 ) -> dict[str, int]:
     """Two long lengths in either order, and a few of each other axis."""
@@ -355,7 +370,7 @@ def _draw_beside(
     return {
         name: int(rng.choice(kind.choices))
         if kind.choices
-        else kind.cut(min(kind.most, sizes.get(name) or int(rng.integers(*BESIDE, endpoint=True))))
+        else kind.cut(min(kind.most, sizes.get(name) or int(rng.integers(*beside, endpoint=True))))
         for name, kind in ranges.items()
     }
 

@@ -135,20 +135,24 @@ class Tried:
         return self.seed % RESIDUES + self._turns
 
     def next_short(
-        self, most: Mapping[str, int], rng: np.random.Generator, odd: Odd
+        self, most: Mapping[str, int], rng: np.random.Generator, odd: Odd, *, is_crowded: bool
     ) -> dict[str, int]:
         """Lengths from LEAST_SHORT on; RESIDUES of an axis that follow each other differ modulo it.
 
         Args:
             most: of each axis.
             odd: what was seen; it is told of these.
+            is_crowded: of so many axes that there is only room for the shorter one of each length
+                and that beyond it by RESIDUES.
         """
         block, number = divmod(self._short, RESIDUES)
         self._short += 1
         turns = {axis: self._make_rng(axis, 1 + block).permutation(RESIDUES) for axis in most}
         sizes: dict[str, int] = {}
         for axis, turn in turns.items():
-            options = LEAST_SHORT + int(turn[number]) + RESIDUES * rng.permutation(2)
+            options = (
+                LEAST_SHORT + int(turn[number]) + RESIDUES * rng.permutation(1 if is_crowded else 2)
+            )
             is_short = most[axis] < SHORT
             sizes[axis] = (
                 1 + int(turn[number]) % most[axis] if is_short else odd.choose(axis, options)

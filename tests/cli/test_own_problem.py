@@ -204,6 +204,7 @@ def test_what_can_verify_is_admitted_and_what_cannot_is_refused_with_the_figure(
     assert {check["name"] for check in told["checks"]} >= {
         "workload fits",
         "hidden sizes can be drawn",
+        "hidden sizes tell",
         "answers are of float64",
         "null kernels fail",
         "right implementations have headroom",

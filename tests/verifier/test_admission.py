@@ -15,9 +15,12 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.definition import read_text
 from kernelwright.kernelbench.machine import usable_cpus
 from kernelwright.kernelbench.problem import Arrays, Expected, Problem, Structure
+from kernelwright.kernelbench.tried import Tried
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.definitions.process import Definition
 from kernelwright.sandbox.isolation.choose import choose
+from kernelwright.tests.sampling import at_most
+from kernelwright.traces.records import Check
 from kernelwright.verifier import admission
 from kernelwright.verifier.stands.session import SOUND, Admission
 from kernelwright.verifier.truth import soundness
@@ -83,6 +86,32 @@ def test_a_users_problem_is_refused_with_the_figure(
     assert told in str(caught.value)
     assert "problems --check" in (caught.value.hint or "")
     assert not (workshop.folder / SOUND).exists()
+
+
+@pytest.mark.parametrize("name", at_most(10, registry.names()))
+def test_short_hidden_sizes_of_ours_end_in_nearly_all_ways(name: str) -> None:
+    told = {check.name: check for check in look_at_sizes(registry.get(name))}
+    assert told.pop("hidden sizes can be drawn").passed
+    assert all(check.passed for check in told.values())
+
+
+def test_a_problem_whose_short_sizes_end_in_few_ways_is_refused_with_the_axis() -> None:
+    made = registry.get("bias_gelu")
+
+    def vary(
+        structure: Structure, rng: np.random.Generator, tried: Tried | None = None
+    ) -> Iterator[Structure]:
+        for each in made.variations(structure, rng, tried):
+            yield replace(each, is_telling=each.is_telling and each.axes["N"] % 8 < 3)
+
+    (_, check) = look_at_sizes(replace(made, variations=vary))
+    assert not check.passed
+    assert check.figure == 3 / 8
+    assert "that N has" in check.detail
+
+
+def look_at_sizes(problem: Problem) -> list[Check]:
+    return list(soundness.ASPECTS["sizes"](problem, np.random.default_rng(0)))
 
 
 @contextmanager

@@ -15,8 +15,9 @@ import numpy as np
 
 from ...kernelbench.problem import Arrays, Axes, Family, Problem, Structure
 from ...kernelbench.rows import take_rows
+from ...kernelbench.sizes import LANES
 from ...traces.records import Check
-from .trials import make_item
+from .trials import ENTRIES, make_item
 
 SHAPES = 6
 """Hidden shapes that answers are computed on."""
@@ -28,6 +29,9 @@ MOST_NARROW = 0.5
 """Share of answers to random numbers that float32 holds, of an answer that float64 computed."""
 FINER = 2.0**-30
 """Of an input, by so much it is moved to have digits that float32 has not."""
+TOLD, LEAST_MET = 120, 0.7
+"""Hidden shapes that are looked at for the remainders of each axis, and what share of them they
+must have; a whole evaluation draws nearly three times as many."""
 BULKY = 2
 """Hidden shapes with two long axes that answers are asked for."""
 _ASKED = (Family.NORMAL, Family.UNIFORM)
@@ -40,7 +44,8 @@ def tiny_of(problem: Problem) -> Structure:
 
 
 def _sizes(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
-    drawn = list(itertools.islice(problem.variations(tiny_of(problem), rng), DRAWN))
+    endless = problem.variations(tiny_of(problem), rng)
+    drawn = list(itertools.islice(endless, DRAWN))
     distinct = len({tuple(sorted(structure.axes.items())) for structure in drawn})
     yield Check(
         name="hidden sizes can be drawn",
@@ -50,6 +55,31 @@ def _sizes(problem: Problem, rng: np.random.Generator) -> Iterator[Check]:
         detail=f"of {DRAWN} hidden shapes so many differ"
         if distinct > 1
         else "no size of it can vary: kernels are judged at these alone",
+    )
+    if distinct > 1:
+        more = itertools.islice(endless, TOLD - DRAWN)
+        yield from _remainders(problem, [*drawn, *more])
+
+
+def _remainders(problem: Problem, drawn: list[Structure]) -> Iterator[Check]:
+    """Whether lengths of every axis end in all ways, where nothing hides what is left out there."""
+    telling = [structure.axes for structure in drawn if structure.is_telling]
+    met = {
+        axis: len({axes[axis] % LANES for axes in telling}) / min(LANES, kind.most)
+        for axis, kind in problem.ranges.items()
+        if not kind.choices and not kind.is_power and axis != ENTRIES
+    }
+    if not met:
+        return
+    poorest = min(met, key=lambda axis: met[axis])
+    yield Check(
+        name="hidden sizes tell",
+        passed=met[poorest] >= LEAST_MET,
+        figure=met[poorest],
+        limit=LEAST_MET,
+        detail=f"share of the remainders modulo {LANES} that {poorest} has on {len(telling)} short "
+        f"shapes of {len(drawn)}: where it is small, short ones are too many bytes; say in "
+        "'lengths' how long axes may be, or make one that is a constant a number of the definition",
     )
 
 
