@@ -34,6 +34,7 @@ from . import (
     new,
     portfolio,
     problems,
+    reindex,
     run,
     space,
     suite,
@@ -62,6 +63,7 @@ app.command("list")(browse.list_campaigns)
 app.command("show")(browse.show)
 app.command("view")(browse.view)
 app.command("report")(browse.report)
+app.command("reindex")(reindex.reindex)
 app.command("export")(export.export)
 app.command("ab")(ab.ab)
 app.add_typer(new.app, name="new")

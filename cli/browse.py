@@ -19,6 +19,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..traces.lines import Line
     from ..traces.store import Store
     from ..workbench.candidate import Candidate
     from ..workbench.home import Campaign
@@ -40,13 +41,14 @@ def list_campaigns(
     ctx: typer.Context, home: common.HomeOption = None, as_json: common.JsonOption = False
 ) -> None:
     """List the campaigns, newest first."""
-    from ..workbench.home import Home
+    from .reindex import hint_stale
 
     config = common.load(ctx, home=home).config
     rows = []
     # A home that nobody used yet has no campaigns; that is no error here.
-    with suppress(NoStoreError):
-        rows = [_row(campaign) for campaign in Home(config.home)]
+    with suppress(NoStoreError), reading(config) as store:
+        rows = [_row(line, store.is_running(line.campaign)) for line in store.lines()]
+        hint_stale(store, config)
     if as_json:
         common.emit({"home": str(config.home), "campaigns": rows})
     elif rows:
@@ -119,7 +121,7 @@ def _show_calls(
 
 
 def _show_campaign(config: Config, campaign: Campaign, *, as_json: bool) -> None:
-    from . import documents
+    from ..traces import documents
 
     if not as_json:
         _print_campaign(config, campaign)
@@ -208,17 +210,10 @@ def reading(config: Config) -> Store:
     return Store.open(config.home, read_only=True)
 
 
-def _row(campaign: Campaign) -> dict[str, Any]:
-    from . import documents
-
-    history = campaign.history
-    return {
-        **documents.campaign_document(history, is_running=campaign.is_running),
-        "file": history.file,
-        "started_at": history.started_at,
-        "state": campaign.state,
-        "is_estimated": history.spending.is_estimated,
-    }
+def _row(line: Line, is_running: bool) -> dict[str, Any]:
+    told = line.document
+    why = None if is_running else told["why_no_winner"]
+    return {**told, "why_no_winner": why, "state": line.state(is_running=is_running).told}
 
 
 def _print_list(config: Config, rows: list[dict[str, Any]]) -> None:
@@ -313,7 +308,7 @@ def _print_campaign(config: Config, campaign: Campaign) -> None:
 
 
 def _candidate_document(candidate: Candidate) -> dict[str, Any]:
-    from . import documents
+    from ..traces import documents
 
     entry = candidate.entry
     assert entry is not None, "it is of a campaign"

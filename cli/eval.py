@@ -128,7 +128,7 @@ def _judge(
 def _print(
     config: Config, verdict: Verdict, campaign: str | None, *, as_json: bool, is_full: bool
 ) -> None:
-    from . import documents
+    from ..traces import documents
     from .summary import print_verdict
 
     if as_json:

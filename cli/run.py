@@ -160,7 +160,7 @@ def run(
 
 def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -> None:
     """Prints what came of it, and leaves with its exit status."""
-    from . import documents
+    from ..traces import documents
     from .summary import next_steps, winner_lines
 
     if outcome.campaign is None:
@@ -169,7 +169,9 @@ def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -
         return
     history = outcome.campaign.history
     if as_json:
-        common.emit(documents.campaign_document(history, result=outcome.result))
+        result = outcome.result
+        document = documents.campaign_document(history, wall_s=result.wall_s if result else None)
+        common.emit(document | ({"unconfirmed": result.unconfirmed} if result else {}))
     else:
         assert outcome.result is not None
         for line in winner_lines(history, outcome.result.unconfirmed):

@@ -300,10 +300,10 @@ def _without_ones(rooms: _Rooms, names: tuple[str, ...]) -> _Rooms:
     """The same, of what is beside that which the shape of ones has."""
     ones = dict.fromkeys(names, 1)
 
-    def beside(count: Callable[[Axes], float], axes: Axes) -> float:
+    def count_more(count: Callable[[Axes], float], axes: Axes) -> float:
         return count(axes) - count(ones)
 
-    return tuple((partial(beside, count), room) for count, room in rooms)
+    return tuple((partial(count_more, count), room) for count, room in rooms)
 
 
 def _rooms(declared: Declaration) -> _Rooms:

@@ -12,13 +12,13 @@ import pytest
 
 from kernelwright.agents.books.progress import Progress
 from kernelwright.audit import audit_campaign, differences, list_lacks
-from kernelwright.cli.documents import campaign_document
 from kernelwright.errors import MatrixError, PrerequisiteError, UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.machine import machine_facts
 from kernelwright.kernelbench.problem import Workload
 from kernelwright.tests.cli import stored
 from kernelwright.traces.audits import audit_sentence, last_audit_sentence
+from kernelwright.traces.documents import campaign_document
 from kernelwright.traces.events import AuditOutcome, CampaignAudited
 from kernelwright.traces.history import derive
 from kernelwright.traces.preparation import Preparation

@@ -14,10 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import NoStoreError, StorageError, StorageRefusedError
+from . import lines
 from .faults import storage_faults
 
 FILE_NAME = "kernelwright.sqlite"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+WITH_LINES = 2
+"""From here on there are lines (lines.py)."""
 # "kwrt": tells our file from any other SQLite database.
 APPLICATION_ID = 0x6B777274
 BUSY_TIMEOUT_S = 20.0
@@ -37,10 +40,14 @@ CREATE TRIGGER events_stay BEFORE UPDATE ON events
     BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
 CREATE TRIGGER events_remain BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
+{lines.TABLE}
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
+
+_MIGRATIONS = {1: lines.TABLE}
+"""What makes the next version of one. Only ever added to: stores of every version are about."""
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
@@ -115,16 +122,25 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     if _is_blank(connection):
         connection.executescript(_SCHEMA)
     _check_version(connection, path)
+    for version in range(version_of(connection), SCHEMA_VERSION):
+        connection.executescript(
+            f"BEGIN IMMEDIATE; {_MIGRATIONS[version]} PRAGMA user_version = {version + 1}; COMMIT;"
+        )
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """Of its schema."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _is_blank(connection: sqlite3.Connection) -> bool:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = version_of(connection)
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
     return bool(version == 0 and tables == 0)
 
 
 def _check_version(connection: sqlite3.Connection, path: Path) -> None:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = version_of(connection)
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     if application != APPLICATION_ID:
         raise StorageError(

@@ -6,24 +6,22 @@ Pure functions of what the store derived. These shapes are a stable part of the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..traces.audits import last_audit_sentence
-from ..traces.fold import Entry
-from ..traces.history import History
-from ..traces.outcome import find_pace, why_no_winner
-from ..traces.records import Verdict
-
-if TYPE_CHECKING:
-    from ..running import CampaignResult
+from .audits import last_audit_sentence
+from .fold import Entry
+from .history import History
+from .outcome import find_pace, how_sure, what_decides, why_no_winner
+from .records import Verdict
 
 
 def campaign_document(
-    history: History, *, result: CampaignResult | None = None, is_running: bool = False
+    history: History, *, wall_s: float | None = None, is_running: bool = False
 ) -> dict[str, Any]:
     """The document of `run --json`: what was asked, what came out, what it cost.
 
-    Seconds are those of work where the campaign's `result` is at hand, else the span of its events.
+    Args:
+        wall_s: seconds of work, where they are known; else it has the span of the events.
     """
     started = history.started
     return {
@@ -59,10 +57,23 @@ def campaign_document(
             for knob in (history.finished.knobs if history.finished else ())
         ],
         "pace": pace_document(history),
-        "wall_s": round(result.wall_s if result else history.last_at - history.started_at, 3),
+        "wall_s": round(history.last_at - history.started_at if wall_s is None else wall_s, 3),
         "stopped_by": history.finished.stopped_by if history.finished else None,
         "audit": last_audit_sentence(history) or None,
-        **({"unconfirmed": result.unconfirmed} if result else {}),
+    }
+
+
+def line_document(history: History) -> dict[str, Any]:
+    """What lists tell of a campaign, whoever asks: nothing of it changes without an event."""
+    return {
+        **campaign_document(history),
+        "file": history.file,
+        "started_at": history.started_at,
+        "last_at": history.last_at,
+        "proposed": len(history.entries),
+        "is_estimated": history.spending.is_estimated,
+        "how_sure": how_sure(history) or None,
+        "what_decides": what_decides(history) or None,
     }
 
 

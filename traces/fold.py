@@ -8,7 +8,6 @@ pages or searches.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,6 +35,7 @@ from .events import (
 from .place import NOWHERE, Place
 from .records import Advice, Depth, Status, Verdict
 from .spending import Spending
+from .tally import Tally
 
 _WEIGHT = {Depth.SCREEN: 0, Depth.RACE: 0, Depth.FULL: 1, Depth.CONFIRM: 2, Depth.RECORD: 3}
 
@@ -159,6 +159,7 @@ class Fold(Generic[E]):
         self.last_seq = 0
         self.entries: dict[str, E] = {}
         """By candidate, in the order they were proposed."""
+        self.tally = Tally()
         self.champion: str | None = None
         self.changes: list[ChampionChange] = []
         self.falls: list[Fall] = []
@@ -189,13 +190,12 @@ class Fold(Generic[E]):
     @property
     def evaluated(self) -> int:
         """How many candidates have a verdict."""
-        return sum(1 for entry in self.entries.values() if entry.verdicts)
+        return self.tally.evaluated
 
     @property
     def by_status(self) -> dict[Status, int]:
         """How many candidates have each status, in the order of the statuses."""
-        counts = Counter(e.verdict.status for e in self.entries.values() if e.verdict)
-        return {status: counts[status] for status in Status if counts[status]}
+        return self.tally.by_status
 
     @property
     def credits(self) -> dict[str, float]:
@@ -277,12 +277,12 @@ class Fold(Generic[E]):
         match payload:
             case CandidateProposed(candidate=candidate):
                 if candidate not in self.entries:
-                    self.entries[candidate] = entry_of(self._kind, payload, event.at)
+                    self._put(entry_of(self._kind, payload, event.at))
             case CandidateMissing(place=place):
                 self.missing[place] = payload
             case AdviceGiven(advice=advice):
                 entry = self._require_entry(advice.candidate, event)
-                self.entries[advice.candidate] = replace(entry, advice=advice)
+                self._put(replace(entry, advice=advice))
 
     def _take_work(
         self,
@@ -291,14 +291,12 @@ class Fold(Generic[E]):
     ) -> None:
         match payload:
             case EvaluationStarted(candidate=candidate):
-                self.entries[candidate] = replace(
-                    self._require_entry(candidate, event), cut_off=True
-                )
+                self._put(replace(self._require_entry(candidate, event), cut_off=True))
             case EvaluationFinished():
                 self._judge(payload, event)
             case CandidateCounted(candidate=candidate):
                 entry = self._require_entry(candidate, event)
-                self.entries[candidate] = _with_counters(entry, payload)
+                self._put(_with_counters(entry, payload))
             case ChampionChanged(candidate=candidate):
                 self._require_entry(candidate, event)
                 self.changes.append(ChampionChange(event.at, payload))
@@ -318,7 +316,7 @@ class Fold(Generic[E]):
         self._see(verdict, event)
         entry = self.entries[verdict.candidate]
         relied_on = (*entry.relied_on, decided)
-        self.entries[verdict.candidate] = replace(entry, relied_on=relied_on)
+        self._put(replace(entry, relied_on=relied_on))
         if verdict.champion is not None:
             self._see(verdict.champion, event)
         if decided.champion is not None:
@@ -332,15 +330,20 @@ class Fold(Generic[E]):
     def _see(self, verdict: Verdict, event: Event) -> None:
         entry = self._require_entry(verdict.candidate, event)
         verdicts = (*entry.verdicts, verdict)
-        self.entries[verdict.candidate] = replace(entry, verdicts=verdicts, cut_off=False)
+        self._put(replace(entry, verdicts=verdicts, cut_off=False))
 
     def _depose(self, verdict: Verdict, beside: Entry, event: Event) -> None:
         """Without the champion that this verdict is about: the last one before that still holds."""
         fallen = self._require_entry(verdict.candidate, event)
-        self.entries[verdict.candidate] = replace(fallen, fallen=verdict, fell_beside=beside.place)
+        self._put(replace(fallen, fallen=verdict, fell_beside=beside.place))
         champions = (change.event.candidate for change in reversed(self.changes))
         self.champion = next((c for c in champions if self.entries[c].fallen is None), None)
         self.falls.append(Fall(event.at, verdict.candidate, beside.candidate, self.champion))
+
+    def _put(self, entry: E) -> None:
+        before = self.entries.get(entry.candidate)
+        self.entries[entry.candidate] = entry
+        self.tally.change(before, entry, self.entries)
 
     def _require_entry(self, candidate: str, event: Event) -> E:
         if candidate not in self.entries:

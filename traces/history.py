@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..errors import UnknownNameError, UsageError
 from .events import Event
 from .fold import Entry, Fold
-from .records import CAPABILITIES, Isolation
+from .records import Isolation
 from .spending import Booked
 
 
@@ -63,28 +63,22 @@ class History(Fold[Entry]):
 
         It leads a ranking; it is no winner and has no speed-up.
         """
-        ranked = [e for e in self.entries.values() if e.verdict and e.verdict.modelled_us]
-        return min(ranked, key=_modelled_rank, default=None)
+        return self.entries[self.tally.leader] if self.tally.leader else None
 
     @property
     def isolation(self) -> Isolation | None:
         """The isolation matrix that the newest verdict carries."""
-        return next(reversed(self._isolations()), None)
+        return self.tally.isolation
 
     @property
     def not_enforced(self) -> tuple[str, ...]:
         """What was open to a kernel in any of the evaluations: rows of the matrix."""
-        open_rows = {row for isolation in self._isolations() for row in isolation.not_enforced}
-        return tuple(row for row in CAPABILITIES if row in open_rows)
+        return self.tally.not_enforced
 
     @property
     def is_weakly_isolated(self) -> bool:
         """Whether any evaluation went without what unattended work needs."""
-        return any(isolation.lacking for isolation in self._isolations())
-
-    def _isolations(self) -> list[Isolation]:
-        verdicts = [v for entry in self.entries.values() for v in entry.verdicts]
-        return [verdict.isolation for verdict in verdicts if verdict.isolation]
+        return self.tally.is_weakly_isolated
 
     def best_so_far(self) -> list[BestSoFar]:
         """One step per change of champion: from which candidate on, when, and its credit."""
@@ -111,11 +105,6 @@ def derive(events: Iterable[Event]) -> History:
     history = History(events)
     _ = history.started
     return history
-
-
-def _modelled_rank(entry: Entry) -> tuple[float, int]:
-    assert entry.verdict is not None
-    return entry.verdict.modelled_us or 0.0, entry.number
 
 
 def find_candidate(history: History, text: str) -> str:

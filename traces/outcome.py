@@ -6,19 +6,15 @@ A pure function of a History. It knows no page, no command and no unit but those
 
 from __future__ import annotations
 
-import re
-from collections import Counter
 from typing import NamedTuple
 
 from .fold import Entry
 from .history import History
-from .records import Verdict
+from .tally import Causes, first_reason
 from .wording import micros, tokens, usd
 
 DECIDING, IDLE = 0.05, 0.01
 """Shares of the variance from which a knob decides, and below which it does nothing."""
-LONGEST_CAUSE = 200
-"""Characters of a compiler's or a check's own words; a candidate's page has them all."""
 
 _ENDS = {
     "interrupted": "it was interrupted",
@@ -59,9 +55,9 @@ def why_no_winner(history: History) -> str:
             f"win; the best by modelled time is #{leader.number} "
             f"({micros(leader.verdict.modelled_us)})"
         )
-    right = [entry for entry in history.entries.values() if _was_right(entry)]
-    if not right:
+    if not history.tally.passed:
         return f"none of {_plural(history.evaluated, 'candidate')} was right: {_failures(history)}"
+    right = [entry for entry in history.entries.values() if _was_right(entry)]
     return (
         f"{len(right)} of {_plural(history.evaluated, 'candidate')} passed the quick checks, "
         + (
@@ -105,8 +101,7 @@ class Pace(NamedTuple):
 
 def find_pace(history: History) -> Pace | None:
     """None where nothing was timed, and of an evaluation, which has no pace."""
-    verdicts = [verdict for entry in history.entries.values() for verdict in entry.verdicts]
-    timed_s = sum(verdict.seconds.get("time", 0.0) for verdict in verdicts)
+    timed_s = history.tally.timed_s
     spent_s, searched_s = history.spent_s, history.spent_s - history.raced_s
     if not timed_s or searched_s <= 0 or history.started.is_evaluation:
         return None
@@ -170,15 +165,17 @@ def _useless_replies(history: History) -> str:
     if not history.missing:
         return ""
     count = len(history.missing)
-    cause = _most_frequent([missing.reason for missing in history.missing.values()])
-    return f"; {_plural(count, 'reply', 'replies')} held no candidate, most often: {cause}"
+    causes = Causes()
+    for missing in history.missing.values():
+        causes.add(missing.reason)
+    often = causes.most_frequent
+    return f"; {_plural(count, 'reply', 'replies')} held no candidate, most often: {often}"
 
 
 def _failures(history: History) -> str:
     counts = ", ".join(f"{count} {status}" for status, count in history.by_status.items())
-    verdicts = [entry.verdict for entry in history.entries.values() if entry.verdict]
-    causes = [_reason(verdict) for verdict in verdicts if verdict.reasons]
-    return f"{counts}; most often: {_most_frequent(causes)}" if causes else counts
+    cause = history.tally.causes.most_frequent
+    return f"{counts}; most often: {cause}" if cause else counts
 
 
 def _explain_fall(history: History) -> str:
@@ -217,23 +214,7 @@ def _median(entry: Entry) -> float:
 def _status_of(entry: Entry) -> str:
     verdict = entry.verdict
     assert verdict is not None
-    return f"{verdict.status}: {_reason(verdict)}" if verdict.reasons else str(verdict.status)
-
-
-def _reason(verdict: Verdict) -> str:
-    first = verdict.reasons[0].strip().splitlines()[0].rstrip(".")
-    return first if len(first) <= LONGEST_CAUSE else f"{first[:LONGEST_CAUSE]} …"
-
-
-def _most_frequent(causes: list[str]) -> str:
-    """The first of the largest group of causes that differ in nothing but figures and names."""
-    groups = Counter(_kind_of(cause) for cause in causes)
-    most = groups.most_common(1)[0][0]
-    return next(cause for cause in causes if _kind_of(cause) == most)
-
-
-def _kind_of(cause: str) -> str:
-    return re.sub(r"'[^']*'|\S*\d\S*", "#", cause)[:80]
+    return f"{verdict.status}: {first_reason(verdict)}" if verdict.reasons else str(verdict.status)
 
 
 def _plural(count: int, one: str, several: str = "") -> str:

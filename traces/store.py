@@ -25,10 +25,11 @@ from pydantic_core import PydanticSerializationError
 from ..errors import StorageError, StorageRefusedError, UnknownNameError
 from . import lease
 from .blobs import Blobs
-from .database import FILE_NAME, connect_reader, connect_writer
+from .database import FILE_NAME, WITH_LINES, connect_reader, connect_writer, version_of
 from .events import CampaignStarted, Event, Payload, payload_adapter
 from .faults import storage_faults
 from .history import derive, find_candidate, the_only
+from .lines import Line, LineKeeper, list_stale, read_lines, write_line
 from .names import LAST
 
 _ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
@@ -70,6 +71,7 @@ class Store:
         self._clock = clock
         self._lock = threading.RLock()
         self._blobs = Blobs(home / "blobs")
+        self._lines = LineKeeper(self.events)
 
     @classmethod
     def open(
@@ -108,6 +110,7 @@ class Store:
             now = self._clock()
             campaign = _new_id(now)
             connection.execute("INSERT INTO campaigns (id, at) VALUES (?, ?)", (campaign, now))
+            self._lines.begin(campaign)
             self._insert(connection, campaign, now, started)
         return campaign
 
@@ -118,11 +121,16 @@ class Store:
             UnknownNameError: there is no such campaign.
             StorageError: nothing was recorded; everything recorded before is kept.
         """
-        with self._writing("the event could not be recorded") as connection:
-            self._require(campaign)
-            at = self._clock()
-            seq = self._insert(connection, campaign, at, payload)
-        return Event(seq=seq, campaign=campaign, at=at, payload=payload)
+        with self._lock:
+            with self._reading():
+                self._require(campaign)
+                self._lines.catch_up(campaign)
+            try:
+                with self._writing("the event could not be recorded") as connection:
+                    return self._insert(connection, campaign, self._clock(), payload)
+            except BaseException:
+                self._lines.forget(campaign)
+                raise
 
     def events(self, campaign: str, after: int = 0) -> list[Event]:
         """The events of a campaign whose `seq` is above `after`, in order.
@@ -175,6 +183,37 @@ class Store:
         for campaign, text in rows:
             with suppress(ValidationError):
                 yield str(campaign), CampaignStarted.model_validate_json(text)
+
+    def lines(self) -> list[Line]:
+        """Every campaign in a line, newest first.
+
+        Raises:
+            StorageError: the events of one that has no line cannot be understood.
+        """
+        with self._reading():
+            has_table = version_of(self._connection) >= WITH_LINES
+            return read_lines(self._connection, self.events, has_table=has_table)
+
+    def stale_lines(self) -> list[str]:
+        """The campaigns whose line has to be told from their events each time."""
+        with self._reading():
+            if version_of(self._connection) < WITH_LINES:
+                return self.campaigns()
+            return list_stale(self._connection)
+
+    def rebuild_lines(self) -> Iterator[str]:
+        """Writes the line of every campaign that has none, or an old one; gives each as it is done.
+
+        Raises:
+            StorageError: the events of one cannot be understood.
+        """
+        for campaign in self.stale_lines():
+            history = derive(self.events(campaign))
+            with self._writing("the line could not be written") as connection:
+                # Whoever has added to it meanwhile has written its line.
+                if self.last_seq(campaign) == history.last_seq:
+                    write_line(connection, history)
+            yield campaign
 
     def resolve(self, text: str) -> str:
         """The campaign that `text` names: an id, its unique beginning or end, or `@last`.
@@ -251,7 +290,7 @@ class Store:
 
     def _insert(
         self, connection: sqlite3.Connection, campaign: str, at: float, payload: Payload
-    ) -> int:
+    ) -> Event:
         try:
             text = payload.model_dump_json()
         except PydanticSerializationError as error:
@@ -259,11 +298,14 @@ class Store:
                 f"the event {payload.kind} cannot be written as JSON: {error}",
                 hint="it holds half of a Unicode character; text of a model must be cleaned first",
             ) from error
+        before = self.last_seq(campaign)
         cursor = connection.execute(
             "INSERT INTO events (campaign, at, kind, payload) VALUES (?, ?, ?, ?)",
             (campaign, at, payload.kind, text),
         )
-        return int(cursor.lastrowid or 0)
+        event = Event(seq=cursor.lastrowid or 0, campaign=campaign, at=at, payload=payload)
+        self._lines.take(connection, event, before)
+        return event
 
     def _require(self, campaign: str) -> None:
         found = self._connection.execute("SELECT 1 FROM campaigns WHERE id = ?", (campaign,))

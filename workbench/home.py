@@ -19,6 +19,7 @@ from ..traces.history import History, derive, find_candidate
 from ..traces.outcome import why_no_winner
 from ..traces.report import render_report
 from ..traces.report_text import render_markdown
+from ..traces.states import state_of
 from ..traces.store import Store
 from ..traces.transcript import Transcript, transcribe
 from ..traces.wording import usd
@@ -53,10 +54,10 @@ class Campaign:
     @property
     def state(self) -> str:
         """`running`, `finished (why)` or `cut off`."""
-        if self.is_running:
-            return "running"
-        finished = self.history.finished
-        return f"finished ({finished.stopped_by})" if finished else "cut off"
+        history = self.history
+        stopped_by = history.finished.stopped_by if history.finished else None
+        workflow, running = history.started.workflow, self.is_running
+        return state_of(self.id, workflow, history.evaluated, stopped_by, is_running=running).told
 
     @property
     def problem(self) -> str:

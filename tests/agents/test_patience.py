@@ -13,11 +13,11 @@ import pytest
 
 from kernelwright.agents.models.openai_client import Connection, OpenAIModel
 from kernelwright.cli import calls
-from kernelwright.cli.documents import campaign_document
 from kernelwright.cli.summary import winner_lines
 from kernelwright.errors import ProviderError
 from kernelwright.tests.agents.endpoint import Endpoint, Turn
 from kernelwright.tests.agents.test_asking import Desk
+from kernelwright.traces.documents import campaign_document
 from kernelwright.traces.events import ModelFailed
 from kernelwright.traces.history import derive
 from kernelwright.traces.report import render_report

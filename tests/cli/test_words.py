@@ -7,13 +7,13 @@ import io
 import pytest
 from rich.console import Console
 
-from kernelwright.cli import documents, summary, verdicts
+from kernelwright.cli import summary, verdicts
 from kernelwright.cli.progress import ProgressLines
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.tests.cli import stored
 from kernelwright.tests.sandbox.run.device.fake_nvml import FakeNvml
-from kernelwright.traces import names
+from kernelwright.traces import documents, names
 from kernelwright.traces.events import EvaluationFinished, Event, Payload
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import (

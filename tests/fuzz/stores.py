@@ -15,10 +15,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kernelwright.cli import documents
 from kernelwright.errors import KernelwrightError
 from kernelwright.tests.cli import stored
 from kernelwright.tests.fuzz.target import Target, edited, edits, json_edited, json_edits
+from kernelwright.traces import documents
 from kernelwright.traces.events import AuditOutcome, CampaignAudited, CampaignFinished
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Depth, Status

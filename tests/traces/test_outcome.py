@@ -8,7 +8,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelwright.agents.model import FaultKind, ModelFault
-from kernelwright.cli.documents import campaign_document
 from kernelwright.cli.summary import winner_lines
 from kernelwright.errors import ProviderError
 from kernelwright.running import CampaignRequest, run_campaign
@@ -16,6 +15,7 @@ from kernelwright.tests.agents.asked import PlayedModel, Script, asking_players
 from kernelwright.tests.agents.played import Clock, Fate, PlayedReferee, players
 from kernelwright.tests.cli.stored import proposed, verdict
 from kernelwright.tests.traces.conftest import started
+from kernelwright.traces.documents import campaign_document
 from kernelwright.traces.events import CampaignFinished, CampaignPrepared, EvaluationFinished
 from kernelwright.traces.history import History, derive
 from kernelwright.traces.outcome import why_no_winner

@@ -10,13 +10,16 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
 
-from ..audits import last_audit_sentence
 from ..conversation import call_row, whole_call
+from ..documents import line_document
 from ..events import Event
 from ..fold import Entry
 from ..history import History, find_candidate
+from ..lines import Line
+from ..store import Store
 from ..transcript import Transcript, find_call
 from . import pages
+from .home_page import HomeRow, summarize
 from .reader import CampaignReader
 
 CSV_COLUMNS = (
@@ -67,11 +70,8 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/campaigns")
     def campaigns() -> dict[str, Any]:
         with reader.store() as store:
-            rows = [
-                summary(reader.history(store, name), is_running=store.is_running(name))
-                for name in store.campaigns()
-            ]
-        return {"schema_version": 1, "campaigns": rows}
+            rows = list_rows(store)
+        return {"schema_version": 1, "campaigns": [summarize(row) for row in rows]}
 
     @router.get("/seq")
     def count_new(after: int = 0) -> dict[str, int]:
@@ -82,7 +82,8 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
     def campaign(campaign: str) -> dict[str, Any]:
         with reader.store() as store:
             history = reader.history(store, store.resolve(campaign))
-            return summary(history, is_running=store.is_running(history.campaign)) | {
+            line = Line(history.campaign, history.last_seq, line_document(history))
+            return summarize(HomeRow(line, store.is_running(line.campaign))) | {
                 "schema_version": 1,
                 "started": history.started.model_dump(mode="json"),
                 "funnel": {step.name: step.count for step in pages.funnel(history)},
@@ -150,35 +151,9 @@ def _csv(text: str, name: str) -> Response:
     return Response(text, media_type="text/csv", headers=headers)
 
 
-def summary(history: History, *, is_running: bool) -> dict[str, Any]:
-    """A campaign in a few fields."""
-    row = pages.campaign_row(history, is_running=is_running)
-    return {
-        "campaign": history.campaign,
-        "seq": history.last_seq,
-        "problem": history.started.problem,
-        "workload": history.started.workload,
-        "file": history.file or None,
-        "target": history.started.target,
-        "state": row.state.word,
-        "started_at": history.started_at,
-        "last_at": history.last_at,
-        "proposed": len(history.entries),
-        "evaluated": history.evaluated,
-        "by_status": {status.value: count for status, count in history.by_status.items()},
-        "best": history.champion,
-        "speedup": row.speedup.model_dump() if row.speedup else None,
-        "against": row.against or None,
-        "modelled_us": row.modelled_us,
-        "usd": history.usd,
-        "tokens": history.tokens,
-        "booked": history.booked._asdict(),
-        "why_no_winner": row.why_no_winner or None,
-        "how_sure": row.how_sure or None,
-        "what_decides": row.what_decides or None,
-        "stopped_by": history.finished.stopped_by if history.finished else None,
-        "audit": last_audit_sentence(history) or None,
-    }
+def list_rows(store: Store) -> list[HomeRow]:
+    """A row of every campaign, newest first."""
+    return [HomeRow(line, store.is_running(line.campaign)) for line in store.lines()]
 
 
 def describe_stored(entry: Entry) -> dict[str, Any]:

@@ -24,9 +24,9 @@ from ..place import Place
 from ..store import Store
 from ..suites import average, find_suites, sum_up
 from ..transcript import find_call
-from . import charts, pages
+from . import charts, home_page, pages
 from . import trace as traced
-from .api import api_router
+from .api import api_router, list_rows
 from .guard import guard
 from .links import ServerLinks
 from .reader import CampaignReader, ReadCampaign
@@ -113,22 +113,21 @@ def _row(store: Store, read: ReadCampaign) -> pages.CampaignRow:
 
 def campaigns_html(reader: CampaignReader, *, query: str, sort: str, page: int) -> str:
     """The list of campaigns."""
-    key = _choice("sort", sort, pages.CAMPAIGN_SORTS)
+    key = _choice("sort", sort, home_page.SORTS)
     with reader.store() as store:
-        seq = store.last_seq()
-        rows = [_row(store, reader.read(store, name)) for name in store.campaigns()]
-    found = sorted(pages.search(rows, query), key=key)
+        seq, rows = store.last_seq(), list_rows(store)
+    found = sorted(home_page.search(rows, query), key=key)
     shown, page, count = _cut_page(found, page)
     return _page(
         "campaigns.html",
         ServerLinks(),
         has_charts=False,
         rows=shown,
-        has_spending=any(row.history.tokens for row in rows),
+        has_spending=any(row.told["tokens"] for row in rows),
         seq=seq,
         query=query,
         sort=sort,
-        sorts=list(pages.CAMPAIGN_SORTS),
+        sorts=list(home_page.SORTS),
         found=len(found),
         total=len(rows),
         page=page,

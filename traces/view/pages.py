@@ -6,7 +6,6 @@ Pure functions from the store's records to what templates print. Knows no HTML a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from ..fold import Entry
 from ..history import History
 from ..outcome import how_sure, what_decides, why_no_winner
 from ..records import Isolation, Speedup, Status, Verdict
+from ..states import CampaignState, state_of
 from ..store import Store
 from .code import CodeDifference, difference, highlight
 
@@ -22,17 +22,6 @@ LOG_SHOWN = 60_000
 
 NOT_BUILT = (Status.BUILD_FAILED, Status.UNSUPPORTED, Status.HARNESS_ERROR)
 NOT_RUN = (Status.CRASHED, Status.TIMED_OUT, Status.RESOURCE, Status.PROTOCOL_ERROR)
-
-
-@dataclass(frozen=True)
-class CampaignState:
-    """Whether a campaign runs."""
-
-    word: str
-    """`running`, `finished` or `cut off`."""
-    detail: str
-    why: str = ""
-    """What ended it, in a word; empty where it has not finished."""
 
 
 @dataclass(frozen=True)
@@ -84,18 +73,6 @@ class FunnelStep:
     """Of what was proposed."""
 
 
-def state_of(history: History, *, is_running: bool) -> CampaignState:
-    """What the campaign does now."""
-    if is_running:
-        return CampaignState("running", f"{history.evaluated} evaluated so far")
-    if history.finished is not None:
-        why = history.finished.stopped_by
-        return CampaignState("finished", f"stopped by: {why}", why)
-    if history.started.is_evaluation:
-        return CampaignState("cut off", "its process ended before there was a verdict")
-    return CampaignState("cut off", f"go on with kernelwright run --resume {history.campaign}")
-
-
 def campaign_row(history: History, *, is_running: bool, is_estimated: bool = False) -> CampaignRow:
     """The campaign in one line."""
     best = history.best.verdict if history.best else None
@@ -103,7 +80,13 @@ def campaign_row(history: History, *, is_running: bool, is_estimated: bool = Fal
     return CampaignRow(
         id=history.campaign,
         history=history,
-        state=state_of(history, is_running=is_running),
+        state=state_of(
+            history.campaign,
+            history.started.workflow,
+            history.evaluated,
+            history.finished.stopped_by if history.finished else None,
+            is_running=is_running,
+        ),
         speedup=measurement.headline if measurement else None,
         against=measurement.best_baseline if measurement else "",
         is_estimated=is_estimated,
@@ -111,14 +94,6 @@ def campaign_row(history: History, *, is_running: bool, is_estimated: bool = Fal
 
 
 Rank = tuple[float, float]
-
-CAMPAIGN_SORTS: dict[str, Callable[[CampaignRow], float | str | Rank]] = {
-    "started": lambda row: -row.history.started_at,
-    "problem": lambda row: row.history.started.problem,
-    "state": lambda row: row.state.word,
-    "candidates": lambda row: -len(row.history.entries),
-    "speedup": lambda row: (-row.credited, row.modelled_us or math.inf),
-}
 
 CANDIDATE_SORTS: dict[str, Callable[[Entry], float | str | Rank]] = {
     "number": lambda entry: entry.number,
@@ -137,19 +112,6 @@ def _by_gain(verdict: Verdict | None) -> Rank:
     if verdict.screen_estimate:
         return (1, -verdict.screen_estimate.median)
     return (2, verdict.modelled_us) if verdict.modelled_us else (3, 0.0)
-
-
-def search(rows: list[CampaignRow], text: str) -> list[CampaignRow]:
-    """The rows in which every word of the text occurs."""
-    wanted = text.casefold().split()
-    return [row for row in rows if all(word in _search_text(row) for word in wanted)]
-
-
-def _search_text(row: CampaignRow) -> str:
-    started = row.history.started
-    parts = (row.id, started.problem, started.workload, started.target, started.language)
-    made = (started.model, started.workflow, row.history.file, row.state.word)
-    return " ".join((*parts, *made)).casefold()
 
 
 def funnel(history: History) -> list[FunnelStep]:

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`reindex`: the lines that lists are made of, for campaigns of earlier versions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from . import common
+
+if TYPE_CHECKING:
+    from ..config import Config
+    from ..traces.store import Store
+
+
+def reindex(
+    ctx: typer.Context, home: common.HomeOption = None, as_json: common.JsonOption = False
+) -> None:
+    """Make lists of campaigns fast that an earlier version recorded.
+
+    Campaigns that this version writes have their line already; events are never changed.
+    """
+    from ..traces.store import Store
+
+    config = common.load(ctx, home=home).config
+    # It is to be there: to make one would hide that its path is wrong.
+    Store.open(config.home, read_only=True).close()
+    prose = common.console(config)
+    done = []
+    with Store.open(config.home) as store:
+        for campaign in store.rebuild_lines():
+            done.append(campaign)
+            prose.print(campaign, highlight=False)
+    if as_json:
+        common.emit({"home": str(config.home), "written": done})
+    else:
+        lines = "1 line" if len(done) == 1 else f"{len(done)} lines"
+        common.put(f"{lines} written; lists need no events of any campaign now")
+
+
+def hint_stale(store: Store, config: Config) -> None:
+    """Says how lists become fast, where some campaigns have no line."""
+    if count := len(store.stale_lines()):
+        some = "1 campaign was" if count == 1 else f"{count} campaigns were"
+        prose = common.console(config)
+        prose.print(
+            f"hint: {some} recorded by an earlier version; `kernelwright reindex` makes lists fast",
+            highlight=False,
+            soft_wrap=True,
+        )

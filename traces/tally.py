@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts over the candidates of a campaign, kept as each changes, so that nobody has to look at all
+of them to tell a campaign in a line.
+
+Knows nothing of events; `fold.py` tells it of every change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .records import CAPABILITIES, Isolation, Status, Verdict
+
+if TYPE_CHECKING:
+    from .fold import Entry
+
+TIMING = "time"
+"""The part of an evaluation in which something was timed."""
+_LONGEST_KIND = 80
+
+
+class Causes:
+    """Causes of failures, counted by kind: those that differ in nothing but figures and names."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._first: dict[str, str] = {}
+
+    def add(self, cause: str, count: int = 1) -> None:
+        """Counts one more, or one less."""
+        kind = re.sub(r"'[^']*'|\S*\d\S*", "#", cause)[:_LONGEST_KIND]
+        self._counts[kind] += count
+        self._first.setdefault(kind, cause)
+        if not self._counts[kind]:
+            del self._counts[kind], self._first[kind]
+
+    @property
+    def most_frequent(self) -> str:
+        """The first of the largest kind; empty where there is none."""
+        for kind, _ in self._counts.most_common(1):
+            return self._first[kind]
+        return ""
+
+
+class Tally:
+    """Of all candidates together."""
+
+    def __init__(self) -> None:
+        self._statuses: Counter[Status] = Counter()
+        self._open_rows: set[str] = set()
+        self.evaluated = 0
+        """Candidates that have a verdict."""
+        self.passed = 0
+        """Candidates of which some verdict is a pass."""
+        self.timed_s = 0.0
+        """Seconds in which something was timed."""
+        self.causes = Causes()
+        """First reasons of the verdicts that count."""
+        self.isolation: Isolation | None = None
+        """The matrix that the newest verdict carries."""
+        self.is_weakly_isolated = False
+        """Whether any evaluation went without what unattended work needs."""
+        self._leader: tuple[float, int, str] | None = None
+
+    @property
+    def by_status(self) -> dict[Status, int]:
+        """How many candidates have each status, in the order of the statuses."""
+        return {status: self._statuses[status] for status in Status if self._statuses[status]}
+
+    @property
+    def not_enforced(self) -> tuple[str, ...]:
+        """What was open to a kernel in any of the evaluations: rows of the matrix."""
+        return tuple(row for row in CAPABILITIES if row in self._open_rows)
+
+    @property
+    def leader(self) -> str | None:
+        """The candidate with the shortest modelled time; None where nothing is modelled."""
+        return self._leader[-1] if self._leader else None
+
+    def change(self, before: Entry | None, after: Entry, entries: Mapping[str, Entry]) -> None:
+        """Takes in what became of a candidate.
+
+        Args:
+            entries: all of them, with the changed one.
+        """
+        seen = before.verdicts if before else ()
+        for verdict in after.verdicts[len(seen) :]:
+            self._see(verdict)
+        self.evaluated += bool(after.verdicts) - bool(seen)
+        self.passed += _has_passed(after) - (_has_passed(before) if before else False)
+        if before is None or before.verdict is not after.verdict:
+            self._count(before.verdict if before else None, -1)
+            self._count(after.verdict, 1)
+        self._rank(after, entries)
+
+    def _see(self, verdict: Verdict) -> None:
+        self.timed_s += verdict.seconds.get(TIMING, 0.0)
+        if verdict.isolation:
+            self.isolation = verdict.isolation
+            self._open_rows.update(verdict.isolation.not_enforced)
+            self.is_weakly_isolated |= bool(verdict.isolation.lacking)
+
+    def _count(self, verdict: Verdict | None, count: int) -> None:
+        if verdict is not None:
+            self._statuses[verdict.status] += count
+            if verdict.reasons:
+                self.causes.add(first_reason(verdict), count)
+
+    def _rank(self, after: Entry, entries: Mapping[str, Entry]) -> None:
+        rank = _modelled_rank(after)
+        if self._leader and self._leader[-1] == after.candidate and rank != self._leader:
+            self._leader = min(filter(None, map(_modelled_rank, entries.values())), default=None)
+        elif rank and (self._leader is None or rank < self._leader):
+            self._leader = rank
+
+
+LONGEST_CAUSE = 200
+"""Characters of a compiler's or a check's own words; a candidate's page has them all."""
+
+
+def first_reason(verdict: Verdict) -> str:
+    """Its first line, without a full stop."""
+    first = verdict.reasons[0].strip().splitlines()[0].rstrip(".")
+    return first if len(first) <= LONGEST_CAUSE else f"{first[:LONGEST_CAUSE]} …"
+
+
+def _has_passed(entry: Entry) -> bool:
+    return any(verdict.status.is_pass for verdict in entry.verdicts)
+
+
+def _modelled_rank(entry: Entry) -> tuple[float, int, str] | None:
+    modelled_us = entry.verdict.modelled_us if entry.verdict else None
+    return (modelled_us, entry.number, entry.candidate) if modelled_us else None
