@@ -55,7 +55,9 @@ class History(Fold[Entry]):
     @property
     def file(self) -> str:
         """What the file is called whose evaluation this is; empty where nobody can say."""
-        return next((e.file for e in self.entries.values() if self.started.is_evaluation), "")
+        if not self.started.is_evaluation:
+            return ""
+        return next((entry.file for entry in self.entries.values()), "")
 
     @property
     def leader(self) -> Entry | None:
@@ -63,7 +65,8 @@ class History(Fold[Entry]):
 
         It leads a ranking; it is no winner and has no speed-up.
         """
-        return self.entries[self.tally.leader] if self.tally.leader else None
+        candidate = self.tally.leader.candidate
+        return self.entries[candidate] if candidate else None
 
     @property
     def isolation(self) -> Isolation | None:

@@ -57,15 +57,9 @@ def why_no_winner(history: History) -> str:
         )
     if not history.tally.passed:
         return f"none of {_plural(history.evaluated, 'candidate')} was right: {_failures(history)}"
-    right = [entry for entry in history.entries.values() if _was_right(entry)]
-    return (
-        f"{len(right)} of {_plural(history.evaluated, 'candidate')} passed the quick checks, "
-        + (
-            _explain_fall(history)
-            or _explain_refutation(right)
-            or _explain_unconfirmed(history, right)
-        )
-    )
+    passed, of_all = history.tally.passed, _plural(history.evaluated, "candidate")
+    why = _explain_fall(history) or _explain_refutation(history) or _explain_unconfirmed(history)
+    return f"{passed} of {of_all} passed the quick checks, {why}"
 
 
 def how_sure(history: History) -> str:
@@ -186,29 +180,19 @@ def _explain_fall(history: History) -> str:
     return f"and the champion that there was, #{entry.number}, no longer held: {_status_of(entry)}"
 
 
-def _explain_refutation(right: list[Entry]) -> str:
+def _explain_refutation(history: History) -> str:
     """Of one whose confirmation found something else."""
-    refuted = [entry for entry in right if entry.verdict and not entry.verdict.status.is_pass]
+    refuted = history.tally.refuted
     if not refuted:
         return ""
-    last = refuted[-1]
+    last = history.entries[refuted[max(refuted)]]
     others = f" (and {len(refuted) - 1} more)" if len(refuted) > 1 else ""
     return f"and #{last.number}{others} did not hold when it was confirmed: {_status_of(last)}"
 
 
-def _explain_unconfirmed(history: History, right: list[Entry]) -> str:
-    best = max(right, key=lambda entry: (_median(entry), -entry.number))
+def _explain_unconfirmed(history: History) -> str:
+    best = history.entries[history.tally.fastest.candidate or ""]
     return f"and none was confirmed before {_end(history)}; #{best.number} was next"
-
-
-def _was_right(entry: Entry) -> bool:
-    return any(verdict.status.is_pass for verdict in entry.verdicts)
-
-
-def _median(entry: Entry) -> float:
-    measurement = entry.verdict.measurement if entry.verdict else None
-    headline = measurement.headline if measurement else None
-    return headline.median if headline else 0.0
 
 
 def _status_of(entry: Entry) -> str:

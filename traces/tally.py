@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from .records import CAPABILITIES, Isolation, Status, Verdict
@@ -45,6 +45,31 @@ class Causes:
         return ""
 
 
+Rank = tuple[float, int, str]
+"""A figure, the number and the candidate."""
+
+
+class First:
+    """The candidate of the least rank, kept as each changes."""
+
+    def __init__(self, rank: Callable[[Entry], Rank | None]) -> None:
+        self._rank = rank
+        self._least: Rank | None = None
+
+    @property
+    def candidate(self) -> str | None:
+        """None where no candidate has a rank."""
+        return self._least[-1] if self._least else None
+
+    def change(self, after: Entry, entries: Mapping[str, Entry]) -> None:
+        """Takes in what became of a candidate."""
+        rank = self._rank(after)
+        if self._least and self._least[-1] == after.candidate and rank != self._least:
+            self._least = min(filter(None, map(self._rank, entries.values())), default=None)
+        elif rank and (self._least is None or rank < self._least):
+            self._least = rank
+
+
 class Tally:
     """Of all candidates together."""
 
@@ -63,7 +88,12 @@ class Tally:
         """The matrix that the newest verdict carries."""
         self.is_weakly_isolated = False
         """Whether any evaluation went without what unattended work needs."""
-        self._leader: tuple[float, int, str] | None = None
+        self.refuted: dict[int, str] = {}
+        """By number: candidates of which some verdict is a pass and that which counts is none."""
+        self.leader = First(_rank_modelled)
+        """By modelled time."""
+        self.fastest = First(_rank_measured)
+        """Of those of which some verdict is a pass, by the speed-up that counts, largest first."""
 
     @property
     def by_status(self) -> dict[Status, int]:
@@ -74,11 +104,6 @@ class Tally:
     def not_enforced(self) -> tuple[str, ...]:
         """What was open to a kernel in any of the evaluations: rows of the matrix."""
         return tuple(row for row in CAPABILITIES if row in self._open_rows)
-
-    @property
-    def leader(self) -> str | None:
-        """The candidate with the shortest modelled time; None where nothing is modelled."""
-        return self._leader[-1] if self._leader else None
 
     def change(self, before: Entry | None, after: Entry, entries: Mapping[str, Entry]) -> None:
         """Takes in what became of a candidate.
@@ -94,7 +119,12 @@ class Tally:
         if before is None or before.verdict is not after.verdict:
             self._count(before.verdict if before else None, -1)
             self._count(after.verdict, 1)
-        self._rank(after, entries)
+        if _is_refuted(after):
+            self.refuted[after.number] = after.candidate
+        else:
+            self.refuted.pop(after.number, None)
+        for first in (self.leader, self.fastest):
+            first.change(after, entries)
 
     def _see(self, verdict: Verdict) -> None:
         self.timed_s += verdict.seconds.get(TIMING, 0.0)
@@ -108,13 +138,6 @@ class Tally:
             self._statuses[verdict.status] += count
             if verdict.reasons:
                 self.causes.add(first_reason(verdict), count)
-
-    def _rank(self, after: Entry, entries: Mapping[str, Entry]) -> None:
-        rank = _modelled_rank(after)
-        if self._leader and self._leader[-1] == after.candidate and rank != self._leader:
-            self._leader = min(filter(None, map(_modelled_rank, entries.values())), default=None)
-        elif rank and (self._leader is None or rank < self._leader):
-            self._leader = rank
 
 
 LONGEST_CAUSE = 200
@@ -131,6 +154,18 @@ def _has_passed(entry: Entry) -> bool:
     return any(verdict.status.is_pass for verdict in entry.verdicts)
 
 
-def _modelled_rank(entry: Entry) -> tuple[float, int, str] | None:
+def _is_refuted(entry: Entry) -> bool:
+    return bool(entry.verdict and not entry.verdict.status.is_pass) and _has_passed(entry)
+
+
+def _rank_modelled(entry: Entry) -> Rank | None:
     modelled_us = entry.verdict.modelled_us if entry.verdict else None
     return (modelled_us, entry.number, entry.candidate) if modelled_us else None
+
+
+def _rank_measured(entry: Entry) -> Rank | None:
+    if not _has_passed(entry):
+        return None
+    measurement = entry.verdict.measurement if entry.verdict else None
+    headline = measurement.headline if measurement else None
+    return (-headline.median if headline else 0.0, entry.number, entry.candidate)
