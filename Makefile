@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static \
-	model-pairs metrics-derived clean
+	model-pairs metrics-derived instances clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -247,6 +247,10 @@ regret: $(STAMP)
 # Campaigns that begin with what an earlier one found, and without; writes docs/results/transfer.md.
 transfer: $(STAMP)
 	$(BIN)/python benchmarks/transfer.py $(if $(SPACES),--spaces $(SPACES))
+
+# One instance of all threads, or several of few (Packrat); writes docs/results/instances.md.
+instances: $(STAMP)
+	$(BIN)/python benchmarks/instances.py
 
 # What a screening's error is made of; writes docs/results/noise.md.
 noise: $(STAMP)
