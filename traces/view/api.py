@@ -80,8 +80,7 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
 
     @router.get("/c/{campaign}")
     def campaign(campaign: str) -> dict[str, Any]:
-        with reader.store() as store:
-            history = reader.history(store, store.resolve(campaign))
+        with reader.campaign(campaign) as (store, history, _):
             line = Line(history.campaign, history.last_seq, line_document(history))
             return summarize(HomeRow(line, store.is_running(line.campaign))) | {
                 "schema_version": 1,
@@ -104,44 +103,37 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
 def _add_tables(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/candidates.csv")
     def candidates_csv(campaign: str) -> Response:
-        with reader.store() as store:
-            history = reader.history(store, store.resolve(campaign))
-        return _csv(table_of(history), history.campaign)
+        with reader.campaign(campaign) as (_, history, _):
+            return _csv(table_of(history), history.campaign)
 
     @router.get("/c/{campaign}/calls.csv")
     def calls_csv(campaign: str) -> Response:
-        with reader.store() as store:
-            history, transcript = reader.read(store, store.resolve(campaign))
-        return _csv(calls_table(transcript), f"{history.campaign}-calls")
+        with reader.campaign(campaign) as (_, history, transcript):
+            return _csv(calls_table(transcript), f"{history.campaign}-calls")
 
 
 def _add_calls(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/calls")
     def calls(campaign: str) -> dict[str, Any]:
-        with reader.store() as store:
-            transcript = reader.read(store, store.resolve(campaign)).transcript
-        rows = [call_row(call) for call in transcript.calls.values()]
+        with reader.campaign(campaign) as (_, _, transcript):
+            rows = [call_row(call) for call in transcript.calls.values()]
         return {"schema_version": 1, "calls": rows}
 
     @router.get("/c/{campaign}/calls/{number}")
     def call(campaign: str, number: str) -> dict[str, Any]:
-        with reader.store() as store:
-            transcript = reader.read(store, store.resolve(campaign)).transcript
+        with reader.campaign(campaign) as (store, _, transcript):
             return {"schema_version": 1, **whole_call(store, find_call(transcript, number))}
 
 
 def _add_candidates(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/{candidate}")
     def candidate(campaign: str, candidate: str) -> dict[str, Any]:
-        with reader.store() as store:
-            history = reader.history(store, store.resolve(campaign))
-            name = find_candidate(history, candidate)
-        return describe_stored(history.entries[name])
+        with reader.campaign(campaign) as (_, history, _):
+            return describe_stored(history.entries[find_candidate(history, candidate)])
 
     @router.get("/c/{campaign}/{candidate}/source")
     def source(campaign: str, candidate: str) -> PlainTextResponse:
-        with reader.store() as store:
-            history = reader.history(store, store.resolve(campaign))
+        with reader.campaign(campaign) as (store, history, _):
             name = find_candidate(history, candidate)
             return PlainTextResponse(store.get_blob(name).decode(errors="replace"))
 

@@ -21,7 +21,6 @@ from ...errors import KernelwrightError, UnknownNameError, UsageError
 from ..conversation import MOST_READ
 from ..history import find_candidate
 from ..place import Place
-from ..store import Store
 from ..suites import average, find_suites, sum_up
 from ..transcript import find_call
 from . import charts, home_page, pages
@@ -59,25 +58,23 @@ def create_app(home: Path) -> FastAPI:
     def campaign(
         campaign: str, status: str = "", sort: str = "number", page: int = 1, calls: int = 1
     ) -> str:
-        with reader.store() as store:
-            read = reader.read(store, store.resolve(campaign))
-            return campaign_html(store, read, status=status, sort=sort, page=page, calls=calls)
+        with reader.campaign(campaign) as read:
+            return campaign_html(read, status=status, sort=sort, page=page, calls=calls)
 
     @app.get("/c/{campaign}/trace", response_class=HTMLResponse)
     def trace(campaign: str, page: int = 1, at: str = "") -> str:
-        with reader.store() as store:
-            return trace_html(store, reader.read(store, store.resolve(campaign)), page, at)
+        with reader.campaign(campaign) as read:
+            return trace_html(read, page, at)
 
     @app.get("/c/{campaign}/calls/{number}", response_class=HTMLResponse)
     def call(campaign: str, number: str) -> str:
-        with reader.store() as store:
-            return call_html(store, reader.read(store, store.resolve(campaign)), number)
+        with reader.campaign(campaign) as read:
+            return call_html(read, number)
 
     @app.get("/c/{campaign}/{candidate}", response_class=HTMLResponse)
     def candidate(campaign: str, candidate: str) -> str:
-        with reader.store() as store:
-            read = reader.read(store, store.resolve(campaign))
-            return candidate_html(store, read, find_candidate(read.history, candidate))
+        with reader.campaign(campaign) as read:
+            return candidate_html(read, find_candidate(read.history, candidate))
 
     return app
 
@@ -103,10 +100,10 @@ def _page(template: str, links: ServerLinks, *, has_charts: bool, **context: Any
     return render(template, links=links, has_charts=has_charts, plotly=plotly_version(), **context)
 
 
-def _row(store: Store, read: ReadCampaign) -> pages.CampaignRow:
+def _row(read: ReadCampaign) -> pages.CampaignRow:
     return pages.campaign_row(
         read.history,
-        is_running=store.is_running(read.history.campaign),
+        is_running=read.store.is_running(read.history.campaign),
         is_estimated=read.transcript.spending.is_estimated,
     )
 
@@ -142,9 +139,11 @@ def suites_html(reader: CampaignReader, name: str) -> str:
         found = find_suites(store.starts())
         if name and name not in found:
             raise UnknownNameError.for_name("suite", name, found)
-        name = name or next(reversed(found), "")
-        histories = [reader.history(store, campaign) for campaign in found.get(name, ())]
-    rows = [sum_up(history) for history in histories]
+    name = name or next(reversed(found), "")
+    rows = []
+    for campaign in found.get(name, ()):
+        with reader.campaign(campaign) as read:
+            rows.append(sum_up(read.history))
     won = [row for row in rows if row.gain]
     return _page(
         "suites.html",
@@ -159,11 +158,9 @@ def suites_html(reader: CampaignReader, name: str) -> str:
     )
 
 
-def campaign_html(
-    store: Store, read: ReadCampaign, *, status: str, sort: str, page: int, calls: int
-) -> str:
+def campaign_html(read: ReadCampaign, *, status: str, sort: str, page: int, calls: int) -> str:
     """One campaign."""
-    history, transcript = read
+    _, history, transcript = read
     links = ServerLinks(at=history.campaign)
     key = _choice("sort", sort, pages.CANDIDATE_SORTS)
     entries = [
@@ -177,7 +174,7 @@ def campaign_html(
         "campaign.html",
         links,
         has_charts=True,
-        row=_row(store, read),
+        row=_row(read),
         figure=charts.campaign_chart(history, links.candidate),
         transcript=transcript,
         has_trace=bool(transcript.steps),
@@ -198,42 +195,42 @@ def campaign_html(
     )
 
 
-def trace_html(store: Store, read: ReadCampaign, page: int, at: str) -> str:
+def trace_html(read: ReadCampaign, page: int, at: str) -> str:
     """What was asked, answered and decided in one campaign."""
-    history, transcript = read
+    store, history, transcript = read
     book = traced.Book(store, history)
     return _page(
         "trace.html",
         ServerLinks(at=history.campaign),
         has_charts=False,
-        row=_row(store, read),
+        row=_row(read),
         trace=traced.trace_page(book, transcript, page=page, at=Place.parse(at)),
     )
 
 
-def call_html(store: Store, read: ReadCampaign, number: str) -> str:
+def call_html(read: ReadCampaign, number: str) -> str:
     """One question to a model and its answer, whole."""
-    history, transcript = read
+    store, history, transcript = read
     book = traced.Book(store, history, message_shown=MOST_READ, left=4 * MOST_READ)
     return _page(
         "call.html",
         ServerLinks(at=history.campaign),
         has_charts=False,
-        row=_row(store, read),
+        row=_row(read),
         view=traced.call_view(book, find_call(transcript, number)),
         total=len(transcript.calls),
     )
 
 
-def candidate_html(store: Store, read: ReadCampaign, candidate: str) -> str:
+def candidate_html(read: ReadCampaign, candidate: str) -> str:
     """One candidate."""
-    history, transcript = read
+    store, history, transcript = read
     verdict = history.entries[candidate].verdict
     return _page(
         "candidate.html",
         ServerLinks(at=history.campaign),
         has_charts=bool(verdict and verdict.measurements),
-        row=_row(store, read),
+        row=_row(read),
         page=pages.candidate_page(store, history, candidate),
         place=transcript.places.get(candidate),
         figures=[charts.timing_chart(m) for m in verdict.measurements] if verdict else [],

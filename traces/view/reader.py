@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the store for pages: one read-only opening per request, campaigns kept by their newest seq.
+"""Reads the store for pages: one read-only opening per request; of a campaign that was read before
+only what was recorded since.
 
 Knows nothing of HTTP or HTML.
 """
@@ -10,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,18 +23,28 @@ _MOST_KEPT = 256
 
 
 class ReadCampaign(NamedTuple):
-    """A campaign as its events tell it. It is shared: nobody may change it."""
+    """A campaign as its events tell it, and the store that it was read from."""
 
+    store: Store
     history: History
     transcript: Transcript
 
 
+@dataclass
+class _Kept:
+    """What is known of a campaign, and who may look at it or add to it: one at a time."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    history: History | None = None
+    transcript: Transcript = field(default_factory=Transcript)
+
+
 class CampaignReader:
-    """Campaigns of one home, read again only when something new was recorded."""
+    """Campaigns of one home; each is read whole once, and then goes on from event to event."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self._kept: OrderedDict[str, ReadCampaign] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._lock = threading.Lock()
 
     @contextmanager
@@ -41,22 +53,33 @@ class CampaignReader:
         with Store.open(self.home, read_only=True) as store:
             yield store
 
-    def history(self, store: Store, campaign: str) -> History:
-        """The history of a campaign as it is now."""
-        return self.read(store, campaign).history
+    @contextmanager
+    def campaign(self, name: str) -> Iterator[ReadCampaign]:
+        """The campaign of this name as it is now. Until this ends it is nobody else's."""
+        with self.store() as store:
+            campaign = store.resolve(name)
+            kept = self._find(campaign)
+            with kept.lock:
+                yield ReadCampaign(store, _catch_up(store, campaign, kept), kept.transcript)
 
-    def read(self, store: Store, campaign: str) -> ReadCampaign:
-        """The campaign as it is now."""
-        newest = store.last_seq(campaign)
+    def _find(self, campaign: str) -> _Kept:
         with self._lock:
-            kept = self._kept.get(campaign)
-        if kept is not None and kept.history.last_seq == newest:
-            return kept
-        events = store.events(campaign)
-        found = ReadCampaign(derive(events), transcribe(events))
-        with self._lock:
-            self._kept[campaign] = found
+            kept = self._kept.setdefault(campaign, _Kept())
             self._kept.move_to_end(campaign)
             while len(self._kept) > _MOST_KEPT:
                 self._kept.popitem(last=False)
-        return found
+            return kept
+
+
+def _catch_up(store: Store, campaign: str, kept: _Kept) -> History:
+    history, kept.history = kept.history, None
+    events = store.events(campaign, history.last_seq if history else 0)
+    if history is None:
+        history, kept.transcript = derive(events), transcribe(events)
+    else:
+        for event in events:
+            history.apply(event)
+            kept.transcript.apply(event)
+    # Where an event makes no sense, all of them are read again next time.
+    kept.history = history
+    return history
