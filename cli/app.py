@@ -26,6 +26,7 @@ from . import (
     audit,
     bench,
     browse,
+    bundle,
     configure,
     doctor,
     eval,
@@ -63,6 +64,7 @@ app.command("list")(browse.list_campaigns)
 app.command("show")(browse.show)
 app.command("view")(browse.view)
 app.command("report")(browse.report)
+app.command("bundle")(bundle.bundle)
 app.command("reindex")(reindex.reindex)
 app.command("export")(export.export)
 app.command("ab")(ab.ab)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from enum import StrEnum
@@ -142,18 +143,31 @@ def _show_candidate(config: Config, candidate: Candidate, *, as_json: bool, is_f
 def view(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Begin at this campaign or candidate.")
+        str | None,
+        typer.Argument(
+            metavar="[ID|FILE]", help="Begin at this campaign or candidate, or open a bundle."
+        ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8765,
     open_browser: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
     home: common.HomeOption = None,
 ) -> None:
-    """Look at the campaigns in a web browser, while they run or afterwards."""
+    """Look at the campaigns in a web browser, while they run or afterwards.
+
+    A file that `kernelwright bundle` made is opened by itself.
+    """
     extras.require("view", "the viewer")
+    from ..traces.bundling import is_bundle, unpack
     from ..traces.view.links import ServerLinks
     from ..traces.view.server import serve
 
+    if name is not None and is_bundle(Path(name)):
+        with tempfile.TemporaryDirectory(prefix="kernelwright-bundle-") as folder:
+            campaign = unpack(Path(name), Path(folder))
+            path = ServerLinks(campaign).campaign(campaign)
+            serve(Path(folder), host, port, open_browser, path)
+        return
     config = common.load(ctx, home=home).config
     path = ServerLinks().home()
     if name is not None:

@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from typing import Self
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
-from ..errors import StorageError, StorageRefusedError, UnknownNameError
+from ..errors import StorageError, StorageRefusedError, UnknownNameError, UsageError
 from . import lease
 from .blobs import Blobs
 from .database import FILE_NAME, WITH_LINES, connect_reader, connect_writer, version_of
@@ -131,6 +131,26 @@ class Store:
             except BaseException:
                 self._lines.forget(campaign)
                 raise
+
+    def adopt(self, campaign: str, events: Sequence[Event]) -> None:
+        """Takes in a whole campaign of another store, under its id and with its times.
+
+        Raises:
+            UsageError: there is one of this id.
+            StorageError: its events make no sense, or cannot be written; nothing was taken in.
+        """
+        self._check_id(campaign)
+        if campaign in self.campaigns():
+            raise UsageError(
+                f"campaign {campaign} is in {self.home} already", hint="take it into another home"
+            )
+        derive([event.model_copy(update={"campaign": campaign}) for event in events])
+        self._lines.begin(campaign)
+        with self._writing("the campaign could not be taken in") as connection:
+            at = events[0].at
+            connection.execute("INSERT INTO campaigns (id, at) VALUES (?, ?)", (campaign, at))
+            for event in events:
+                self._insert(connection, campaign, event.at, event.payload)
 
     def events(self, campaign: str, after: int = 0) -> list[Event]:
         """The events of a campaign whose `seq` is above `after`, in order.

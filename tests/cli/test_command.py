@@ -23,6 +23,7 @@ COMMANDS = (
     "show",
     "view",
     "report",
+    "bundle",
     "reindex",
     "export",
     "ab",
