@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..dense import blocks_of_rows
 from ..families import blemish, draw_factors
+from ..messages import multiply_at_entries
 from ..problem import Expected, Family, Pair, Structure
 from ..sparse import live_rows, row_numbers
 
@@ -58,15 +58,6 @@ def values(
     return u, v
 
 
-def oracle(
-    structure: Structure, indices: np.ndarray, U: np.ndarray, V: np.ndarray, D: int
-) -> Expected:
+def oracle(structure: Structure, U: np.ndarray, V: np.ndarray, D: int) -> Expected:
     """The dot products in float64; the scale is the sum of |terms|."""
-    rows, left, right = row_numbers(structure), U.astype(np.float64), V.astype(np.float64)
-    value, scale = np.empty(len(rows)), np.empty(len(rows))
-    for part in blocks_of_rows((len(rows), D)):
-        products = left[rows[part]]
-        products *= right[indices[part]]
-        products.sum(1, out=value[part])
-        np.abs(products, out=products).sum(1, out=scale[part])
-    return Expected(value, scale, float(D))
+    return Expected(*multiply_at_entries(structure, U, V), float(D))

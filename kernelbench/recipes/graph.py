@@ -20,7 +20,8 @@ from ._knobs import (
 )
 from ._modelled import EXP_FLOPS, Model, model_gather
 from ._render import cpp_recipes
-from .sparse import BY_ROW, PIECE_SCHEDULE, PIECES
+from .serving import PRODUCT, TILE_FITS
+from .sparse import BY_ROW, PIECE_SCHEDULE, PIECES, PRODUCTS_FIT
 
 DEFAULT: Knobs = {
     "vector": "native",
@@ -119,4 +120,60 @@ EMBEDDING_BAG = (
     ),
 )
 
-RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG)
+BY_COLUMNS = (
+    VECTOR,
+    make_knob("group", 1, 2, 4, 8, meaning="entries of a column that are met together"),
+    make_knob("unroll", 1, 2, meaning="independent chains of sums in a product"),
+    make_knob("width", 256, 1024, meaning="elements of a row that are met at a time"),
+    PREFETCH,
+    PIECE_SCHEDULE,
+    PIECES,
+    THREADS,
+)
+SPMM_BACKWARD = cpp_recipes(
+    "spmm_backward",
+    "by-columns",
+    "Entries are sorted by column first; what is read of G then serves both gradients.",
+    knobs=BY_COLUMNS,
+    constraints=(PRODUCTS_FIT, USEFUL_THREADS, USEFUL_VECTOR),
+    default={**DEFAULT, "group": 4, "width": 1024},
+    model=model_gather("N", 4.0, "KN", by_row=False),
+)
+
+
+def _model_typed(knobs: Knobs, facts: Facts) -> float:
+    """The dense product's, with panels of the weights that are packed for each piece of edges."""
+    return PRODUCT({**knobs, "mc": knobs["share"]}, facts)
+
+
+TYPED_LINEAR = cpp_recipes(
+    "typed_linear",
+    "packed",
+    "Pieces of a type's edges meet its weights, packed for the cache; rows are gathered as met.",
+    knobs=(
+        make_knob("rows", 4, 6, 8, 12, meaning="edges of the tile held in registers"),
+        make_knob("vectors", 1, 2, 3, meaning="vectors in a row of that tile"),
+        make_knob("unroll", 2, 4, meaning="steps of the inner dimension in flight"),
+        make_knob("kc", 128, 256, meaning="steps of the inner dimension per block"),
+        make_knob("panels", 4, 8, meaning="panels of weights per block"),
+        make_knob("share", 96, 384, 1536, meaning="edges of a type that are dealt at a time"),
+        make_knob("ahead", 0, 24, meaning="edges ahead whose rows are fetched"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "rows": 6,
+        "vectors": 2,
+        "unroll": 4,
+        "kc": 128,
+        "panels": 4,
+        "share": 384,
+        "ahead": 24,
+        "vector": "native",
+        "threads": 0,
+    },
+    model=_model_typed,
+)
+
+RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG, *SPMM_BACKWARD, *TYPED_LINEAR)

@@ -36,4 +36,29 @@ def _pool(s: Structure, i: Arrays, t: type) -> np.ndarray:
     return y / lengths if s.axes["mean"] else y
 
 
-PLAIN: dict[str, Implementation] = {"gat_fused": _attend, "embedding_bag": _pool}
+def _push(s: Structure, i: Arrays, t: type) -> Arrays:
+    """Row by row, each of which adds to the sums of its columns."""
+    indptr, indices = s.arrays["indptr"], s.arrays["indices"]
+    B, G, values = (i[name].astype(t) for name in ("B", "G", "values"))
+    d_values, d_B = np.zeros(len(values), t), np.zeros_like(B)
+    for row, (first, last) in enumerate(itertools.pairwise(indptr)):
+        columns = indices[first:last]
+        d_values[first:last] = (B[columns] * G[row]).sum(1)
+        d_B[columns] += values[first:last, None] * G[row]
+    return {"d_values": d_values, "d_B": d_B}
+
+
+def _transform(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Each edge by itself."""
+    X, W = i["X"].astype(t), i["W"].astype(t)
+    types = np.searchsorted(i["seg_ptr"], np.arange(s.axes["M"]), "right") - 1
+    pairs = zip(i["src"], types, strict=True)
+    return np.stack([(X[node][:, None] * W[kind]).sum(0) for node, kind in pairs])
+
+
+PLAIN: dict[str, Implementation] = {
+    "gat_fused": _attend,
+    "embedding_bag": _pool,
+    "spmm_backward": _push,
+    "typed_linear": _transform,
+}

@@ -28,7 +28,7 @@ def cuda_recipe(
     constraints: tuple[Constraint, ...],
     default: Knobs,
     plan: Planner,
-    **values: str,
+    **values: str | bool,
 ) -> Recipe:
     """A recipe in CUDA C++.
 

@@ -11,7 +11,8 @@ from .._knobs import integer, make_knob
 from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR
 from ._recipe import by_width, cuda_recipe, launch, times
 from .rows import EXPONENTIAL
-from .sparse import PASSES
+from .serving import recipe_of_segments
+from .sparse import ENTRY_LANES, GROUP, PASSES
 from .spmm import COLUMNS, in_block
 
 ITEMS = make_knob("items", 1, 2, meaning="vectors of features that a thread has at a time")
@@ -81,4 +82,41 @@ EMBEDDING_BAG = (
     ),
 )
 
-RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG)
+
+def _plan_push(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"push<{width}>",
+            when=conditions,
+            grid=["cdiv(nnz, THREADS // LANES * GROUP)"],
+            block=["THREADS"],
+            args=[*("M", "N", "nnz", "indptr", "indices"), *PUSHED],
+        )
+
+    return LaunchPlan(
+        [{"zero": "d_B"}, *by_width(integer(knobs, "vector"), "N", make, ["nnz > 0"])]
+    )
+
+
+PUSHED = ("values", "B", "G", "d_values", "d_B")
+SPMM_BACKWARD = (
+    cuda_recipe(
+        "spmm_backward",
+        "atomic",
+        "Lanes share groups of entries, and add to the gradients of their columns by atomics.",
+        template="spmm_backward",
+        knobs=(THREADS, ENTRY_LANES, GROUP, VECTOR, UNROLL),
+        constraints=(),
+        default={**DEFAULT, "group": 2},
+        plan=_plan_push,
+    ),
+)
+
+
+TYPED_LINEAR = recipe_of_segments(
+    "typed_linear",
+    "Rows are gathered into shared memory; a block finds its type by counting tiles.",
+    *("src", "seg_ptr"),
+)
+
+RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG, *SPMM_BACKWARD, TYPED_LINEAR)

@@ -49,14 +49,40 @@ def _plan_skinny(knobs: Knobs) -> LaunchPlan:
     )
 
 
-def _plan_grouped(_: Knobs) -> LaunchPlan:
-    only = launch(
-        "grouped_gemm",
-        grid=["cdiv(N, TILE) * (cdiv(M, TILE) + min(E, M))"],
-        block=["TILE * TILE // EACH"],
-        args=["M", "N", "K", "E", "X", "W", "seg_ptr", "Y"],
+def recipe_of_segments(problem: str, summary: str, *indices: str) -> Recipe:
+    """Products of segments of rows, each with weights of its own.
+
+    Args:
+        indices: what the kernel takes between the factors and the answers.
+    """
+
+    def plan(_: Knobs) -> LaunchPlan:
+        only = launch(
+            problem,
+            grid=["cdiv(N, TILE) * (cdiv(M, TILE) + min(E, M))"],
+            block=["TILE * TILE // EACH"],
+            args=["M", "N", "K", "E", "X", "W", *indices, "Y"],
+        )
+        return LaunchPlan([only])
+
+    return cuda_recipe(
+        problem,
+        "tiled",
+        summary,
+        template="grouped_gemm",
+        knobs=(
+            make_knob("tile", 16, 32, 64, meaning="rows and columns of Y per block"),
+            make_knob("each", 2, 4, 8, meaning="rows of them that a thread has"),
+            make_knob("depth", 8, 16, 32, meaning="steps of the inner dimension at a time"),
+        ),
+        constraints=(
+            fits_block(lambda knobs: integer(knobs, "tile") ** 2 // integer(knobs, "each")),
+            fits_shared(lambda knobs: 8 * integer(knobs, "tile") * (integer(knobs, "depth") + 1)),
+        ),
+        default={"tile": 32, "each": 4, "depth": 16},
+        plan=plan,
+        is_gathered=len(indices) > 1,
     )
-    return LaunchPlan([only])
 
 
 def _plan_monarch(_: Knobs) -> LaunchPlan:
@@ -103,22 +129,10 @@ RECIPES: tuple[Recipe, ...] = (
         default={"lanes": 32, "threads": 128, "tokens": 8, "vector": 4, "unroll": 2},
         plan=_plan_skinny,
     ),
-    cuda_recipe(
+    recipe_of_segments(
         "grouped_gemm",
-        "tiled",
         "Tiles of each expert's rows in shared memory; a block finds its expert by counting tiles.",
-        template="grouped_gemm",
-        knobs=(
-            make_knob("tile", 16, 32, 64, meaning="rows and columns of Y per block"),
-            make_knob("each", 2, 4, 8, meaning="rows of them that a thread has"),
-            make_knob("depth", 8, 16, 32, meaning="steps of the inner dimension at a time"),
-        ),
-        constraints=(
-            fits_block(lambda knobs: integer(knobs, "tile") ** 2 // integer(knobs, "each")),
-            fits_shared(lambda knobs: 8 * integer(knobs, "tile") * (integer(knobs, "depth") + 1)),
-        ),
-        default={"tile": 32, "each": 4, "depth": 16},
-        plan=_plan_grouped,
+        "seg_ptr",
     ),
     cuda_recipe(
         "monarch_mm",
