@@ -11,6 +11,7 @@ import math
 from ..policies import HALVES
 from ..recipe import Constraint, Facts, Knobs, Recipe
 from ._knobs import (
+    STREAM,
     THREADS,
     USEFUL_THREADS,
     USEFUL_VECTOR,
@@ -19,7 +20,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
-from ._modelled import ASKED, WIDTH, Model, model_product, roofline_us
+from ._modelled import ASKED, WIDTH, Model, model_product, roofline_us, writes
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, meaning="vectors of a row that are under way at once")
@@ -178,4 +179,48 @@ MONARCH = cpp_recipes(
 )
 
 
-RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH)
+def _model_copies(knobs: Knobs, facts: Facts, scores: float, moved: float) -> float:
+    """Scores are read some times, from the cache; what stays is read and written.
+
+    Args:
+        moved: bytes that stay.
+    """
+    chains = 2.0 * integer(knobs, "unroll")
+    return roofline_us(
+        40 * scores, moved + writes(knobs, moved) + 4 * scores, knobs, facts, chains=chains
+    )
+
+
+def _model_gather(knobs: Knobs, facts: Facts) -> float:
+    """Features of the tokens that stay are copied."""
+    if not {"B", "G", "D", "W", *ASKED} <= facts.keys():
+        return math.nan
+    tokens = facts["B"] * facts["G"]
+    return _model_copies(knobs, facts, 5 * tokens, 4 * tokens * facts["W"] * facts["D"])
+
+
+SELECTIONS = {
+    "partial": "The last score that stays by partial sorting; tokens are copied in order.",
+    "radix": "The last score that stays by counting its bytes; tokens are copied in order.",
+}
+COPIES = (
+    make_knob("unroll", 1, 2, 4, meaning="vectors that are copied together"),
+    make_knob("ahead", 0, 1, 2, 4, meaning="tokens asked for ahead; 0: none"),
+    STREAM,
+)
+
+GATHER = tuple(
+    recipe
+    for family, summary in SELECTIONS.items()
+    for recipe in cpp_recipes(
+        "token_topk_gather",
+        family,
+        summary,
+        knobs=(*COPIES, VECTOR, THREADS),
+        constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+        default={"unroll": 4, "ahead": 1, "stream": 1, "vector": "native", "threads": 0},
+        model=_model_gather,
+    )
+)
+
+RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH, *GATHER)

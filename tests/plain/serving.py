@@ -34,9 +34,23 @@ def _monarch_mm(_: Structure, inputs: Arrays, t: type) -> np.ndarray:
     return y
 
 
+def _token_topk_gather(s: Structure, inputs: Arrays, t: type) -> Arrays:
+    """By sorting pairs of score and place."""
+    score, features = inputs["score"].astype(t), inputs["features"].astype(t)
+    places, count = np.arange(score.shape[1]), s.axes["W"] * s.axes["G"]
+    kept = np.empty((len(score), count), t)
+    y = np.empty((len(score), count, features.shape[2]), t)
+    for b, row in enumerate(score):
+        order = np.lexsort((places, -row))
+        kept[b] = np.sort(order[:count])
+        y[b] = features[b, kept[b].astype(int)]
+    return {"kept": kept, "y": y}
+
+
 PLAIN: dict[str, Implementation] = {
     "gemv": _gemv,
     "skinny_gemm": _skinny_gemm,
     "grouped_gemm": _grouped_gemm,
     "monarch_mm": _monarch_mm,
+    "token_topk_gather": _token_topk_gather,
 }

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...recipe import Constraint, Facts, Knobs, Recipe
 from ...targets import WARP
-from .._front_matter import LaunchPlan
+from .._front_matter import LaunchPlan, Table
 from .._knobs import integer, make_knob
 from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR, fits_block, fits_shared, product
 from ._recipe import by_width, cuda_recipe, launch
@@ -71,6 +73,53 @@ def _plan_monarch(_: Knobs) -> LaunchPlan:
         ],
         {"h": {"shape": ["M", "B", "P"], "dtype": "float32"}},
     )
+
+
+FEW = 64
+"""Tokens that a warp ranks by itself."""
+
+
+def _plan_selection(
+    tokens: str, select: list[str], rows: str, gather: list[str], scratch: dict[str, Table]
+) -> Callable[..., LaunchPlan]:
+    """The plan of what keeps the highest scores.
+
+    Args:
+        tokens: scores of a row.
+        select, gather: what kernels take that select, and that copy; the first is how many rows of
+            scores there are.
+        rows: that stay, of all.
+    """
+
+    def plan(knobs: Knobs) -> LaunchPlan:
+        few = launch(
+            "rank_tokens",
+            when=[f"{tokens} <= {FEW}"],
+            grid=[f"cdiv({select[0]}, THREADS // {WARP})"],
+            block=["THREADS"],
+            args=select,
+        )
+        many = launch(
+            "select_tokens",
+            when=[f"{tokens} > {FEW}"],
+            grid=[select[0]],
+            block=[f"min(THREADS, {WARP} * cdiv({tokens}, {WARP}))"],
+            args=select,
+        )
+        copies = by_width(
+            integer(knobs, "vector"),
+            "D",
+            lambda width, when: launch(
+                f"gather_tokens<{width}>",
+                when=when,
+                grid=[f"cdiv({rows}, ROWS)"],
+                block=["ROWS * LANES"],
+                args=gather,
+            ),
+        )
+        return LaunchPlan([few, many, *copies], scratch)
+
+    return plan
 
 
 RECIPES: tuple[Recipe, ...] = (
@@ -144,5 +193,29 @@ RECIPES: tuple[Recipe, ...] = (
         ),
         default={"width": 32, "tokens": 8, "depth": 16, "unroll": 4},
         plan=_plan_monarch,
+    ),
+    *(
+        cuda_recipe(
+            problem,
+            "radix",
+            "A block finds the last score that stays by its bytes; tokens are copied in order.",
+            template=problem,
+            knobs=(THREADS, ROWS, LANES, VECTOR),
+            constraints=(fits_block(lambda knobs: product(knobs, "rows", "lanes")),),
+            default={"threads": 256, "rows": 4, "lanes": 32, "vector": 4},
+            plan=plan,
+        )
+        for problem, plan in (
+            (
+                "token_topk_gather",
+                _plan_selection(
+                    "5 * G",
+                    ["B", "G", "W", "score", "kept"],
+                    "B * W * G",
+                    ["B", "G", "D", "W", "kept", "features", "y"],
+                    {},
+                ),
+            ),
+        )
     ),
 )
