@@ -223,4 +223,34 @@ GATHER = tuple(
     )
 )
 
-RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH, *GATHER)
+def _model_route(knobs: Knobs, facts: Facts) -> float:
+    """Tokens are read once at least, and written once for each choice."""
+    if not {"M", "K", "E", "D", *ASKED} <= facts.keys():
+        return math.nan
+    choices = facts["M"] * facts["K"]
+    return _model_copies(knobs, facts, choices, 4 * choices * facts["D"])
+
+
+ROUTE = tuple(
+    recipe
+    for family, summary in {
+        "scatter": "Counts of the experts, places, then each token to all of its rows.",
+        "gather": "Counts of the experts, places, then rows in the order of experts.",
+    }.items()
+    for recipe in cpp_recipes(
+        "moe_route_permute",
+        family,
+        summary,
+        knobs=(
+            *(COPIES[0], COPIES[2]),
+            make_knob("piece", 0, 1, 4, 16, 64, meaning="rows dealt at a time; 0: equal shares"),
+            VECTOR,
+            THREADS,
+        ),
+        constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+        default={"unroll": 4, "stream": 1, "piece": 0, "vector": "native", "threads": 0},
+        model=_model_route,
+    )
+)
+
+RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH, *GATHER, *ROUTE)

@@ -47,10 +47,24 @@ def _token_topk_gather(s: Structure, inputs: Arrays, t: type) -> Arrays:
     return {"kept": kept, "y": y}
 
 
+def _moe_route_permute(s: Structure, inputs: Arrays, t: type) -> Arrays:
+    """Each expert's choices, one expert behind the other."""
+    x, expert, weight = (inputs[name].astype(t) for name in ("x", "expert", "weight"))
+    chosen = [np.argwhere(expert == e) for e in range(s.axes["E"])]
+    tokens, choices = np.concatenate(chosen).T
+    return {
+        "rows": x[tokens],
+        "gate": weight[tokens, choices],
+        "place": (tokens * s.axes["K"] + choices).astype(t),
+        "offsets": np.cumsum([0, *map(len, chosen)]).astype(t),
+    }
+
+
 PLAIN: dict[str, Implementation] = {
     "gemv": _gemv,
     "skinny_gemm": _skinny_gemm,
     "grouped_gemm": _grouped_gemm,
     "monarch_mm": _monarch_mm,
     "token_topk_gather": _token_topk_gather,
+    "moe_route_permute": _moe_route_permute,
 }

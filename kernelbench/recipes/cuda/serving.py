@@ -122,6 +122,36 @@ def _plan_selection(
     return plan
 
 
+def _plan_route(knobs: Knobs) -> LaunchPlan:
+    blocks, count = "cdiv(M * K, CHUNK)", "M * K"
+    steps = [
+        launch(kernel, grid=[grid], block=[block], args=args)
+        for kernel, grid, block, args in (
+            ("count_choices", blocks, "THREADS", [count, "E", "expert", "counts"]),
+            ("add_up", 1, "THREADS", [blocks, "E", "counts", "offsets"]),
+            (
+                "place_choices",
+                blocks,
+                32,
+                [count, "E", "expert", "weight", "counts", "offsets", "place", "gate"],
+            ),
+        )
+    ]
+    copies = by_width(
+        integer(knobs, "vector"),
+        "D",
+        lambda width, when: launch(
+            f"gather_tokens<{width}>",
+            when=when,
+            grid=[f"cdiv({count}, ROWS)"],
+            block=["ROWS * LANES"],
+            args=[count, "K", "D", "x", "place", "rows"],
+        ),
+    )
+    scratch: dict[str, Table] = {"counts": {"shape": [blocks, "E"], "dtype": "int32"}}
+    return LaunchPlan([*steps, *copies], scratch)
+
+
 RECIPES: tuple[Recipe, ...] = (
     cuda_recipe(
         "gemv",
@@ -217,5 +247,18 @@ RECIPES: tuple[Recipe, ...] = (
                 ),
             ),
         )
+    ),
+    cuda_recipe(
+        "moe_route_permute",
+        "counting",
+        "Counts of each chunk, their sums, places by warps that go in order; then rows are copied.",
+        template="moe_route_permute",
+        knobs=(
+            make_knob("chunk", 128, 256, 512, 1024, meaning="choices that a warp goes over"),
+            *(THREADS, ROWS, LANES, VECTOR),
+        ),
+        constraints=(fits_block(lambda knobs: product(knobs, "rows", "lanes")),),
+        default={"chunk": 256, "threads": 256, "rows": 4, "lanes": 32, "vector": 4},
+        plan=_plan_route,
     ),
 )
