@@ -199,6 +199,16 @@ def _model_gather(knobs: Knobs, facts: Facts) -> float:
     return _model_copies(knobs, facts, 5 * tokens, 4 * tokens * facts["W"] * facts["D"])
 
 
+def _model_evict(knobs: Knobs, facts: Facts) -> float:
+    """Keys and values of the tokens that stay are copied."""
+    if not {"H", "C", "E", "S", "D", *ASKED} <= facts.keys():
+        return math.nan
+    stay = facts["H"] * (facts["C"] + facts["S"])
+    return _model_copies(
+        knobs, facts, facts["H"] * (facts["C"] + facts["E"]), 8 * stay * facts["D"]
+    )
+
+
 SELECTIONS = {
     "partial": "The last score that stays by partial sorting; tokens are copied in order.",
     "radix": "The last score that stays by counting its bytes; tokens are copied in order.",
@@ -222,6 +232,29 @@ GATHER = tuple(
         model=_model_gather,
     )
 )
+
+PIECE = make_knob("piece", 0, 16, 64, 256, meaning="tokens dealt at a time; 0: equal shares")
+EVICT = tuple(
+    recipe
+    for family, summary in SELECTIONS.items()
+    for recipe in cpp_recipes(
+        "kv_evict_topk",
+        family,
+        summary,
+        knobs=(*COPIES, PIECE, VECTOR, THREADS),
+        constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+        default={
+            "unroll": 4,
+            "ahead": 1,
+            "stream": 1,
+            "piece": 0,
+            "vector": "native",
+            "threads": 0,
+        },
+        model=_model_evict,
+    )
+)
+
 
 def _model_route(knobs: Knobs, facts: Facts) -> float:
     """Tokens are read once at least, and written once for each choice."""
@@ -253,4 +286,4 @@ ROUTE = tuple(
     )
 )
 
-RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH, *GATHER, *ROUTE)
+RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH, *GATHER, *EVICT, *ROUTE)

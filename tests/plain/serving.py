@@ -47,6 +47,19 @@ def _token_topk_gather(s: Structure, inputs: Arrays, t: type) -> Arrays:
     return {"kept": kept, "y": y}
 
 
+def _kv_evict_topk(s: Structure, inputs: Arrays, t: type) -> Arrays:
+    """By a mask of the tokens that stay, of pairs of score and place."""
+    first, count, stay = s.axes["C"] + s.axes["E"], s.axes["C"], s.axes["C"] + s.axes["S"]
+    given = [inputs[name].astype(t) for name in ("k", "v", "position")]
+    made = [np.empty((len(each), stay, *each.shape[2:]), t) for each in given]
+    for h, row in enumerate(inputs["score"].astype(t)):
+        is_kept = np.arange(len(row)) >= first
+        is_kept[np.lexsort((np.arange(first), -row[:first]))[:count]] = True
+        for to, each in zip(made, given, strict=True):
+            to[h] = each[h, is_kept]
+    return dict(zip(("k_kept", "v_kept", "position_kept"), made, strict=True))
+
+
 def _moe_route_permute(s: Structure, inputs: Arrays, t: type) -> Arrays:
     """Each expert's choices, one expert behind the other."""
     x, expert, weight = (inputs[name].astype(t) for name in ("x", "expert", "weight"))
@@ -66,5 +79,6 @@ PLAIN: dict[str, Implementation] = {
     "grouped_gemm": _grouped_gemm,
     "monarch_mm": _monarch_mm,
     "token_topk_gather": _token_topk_gather,
+    "kv_evict_topk": _kv_evict_topk,
     "moe_route_permute": _moe_route_permute,
 }

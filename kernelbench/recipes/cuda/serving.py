@@ -75,6 +75,7 @@ def _plan_monarch(_: Knobs) -> LaunchPlan:
     )
 
 
+EVICTED = ("k", "v", "position", "k_kept", "v_kept", "position_kept")
 FEW = 64
 """Tokens that a warp ranks by itself."""
 
@@ -244,6 +245,16 @@ RECIPES: tuple[Recipe, ...] = (
                     "B * W * G",
                     ["B", "G", "D", "W", "kept", "features", "y"],
                     {},
+                ),
+            ),
+            (
+                "kv_evict_topk",
+                _plan_selection(
+                    "(C + E)",
+                    ["H", "C", "E", "S", "score", "kept"],
+                    "H * (C + S)",
+                    ["H", "C", "E", "S", "D", "kept", *EVICTED],
+                    {"kept": {"shape": ["H", "C"], "dtype": "int32"}},
                 ),
             ),
         )
