@@ -18,11 +18,23 @@ SPREAD, EMPTY = 1.0, 0.25
 def draw_segments(rows: int, experts: int, rng: np.random.Generator) -> np.ndarray:
     """Where each expert's rows begin, and then their number: int32, of very different lengths, some
     empty. One expert has far more rows than the others."""
+    bounds = np.zeros(experts + 1, np.int32)
+    bounds[1:] = np.cumsum(rng.multinomial(rows, _draw_shares(experts, rng)))
+    return bounds
+
+
+def draw_choices(shape: tuple[int, int], experts: int, rng: np.random.Generator) -> np.ndarray:
+    """The experts of each token, int32, drawn apart: a token may have one twice."""
+    chosen: np.ndarray = rng.choice(experts, shape, p=_draw_shares(experts, rng))
+    return chosen.astype(np.int32)
+
+
+def _draw_shares(experts: int, rng: np.random.Generator) -> np.ndarray:
+    """Of all rows, of each expert."""
     share = np.exp(SPREAD * rng.standard_normal(experts)) * (rng.random(experts) >= EMPTY)
     share[rng.integers(experts)] += 1 + share.sum() / 4
-    bounds = np.zeros(experts + 1, np.int32)
-    bounds[1:] = np.cumsum(rng.multinomial(rows, share / share.sum()))
-    return bounds
+    shares: np.ndarray = share / share.sum()
+    return shares
 
 
 def list_segments(bounds: Any) -> Iterator[tuple[int, slice]]:

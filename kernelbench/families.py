@@ -406,6 +406,15 @@ def _draw_mantissas(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndar
     return values
 
 
+def draw_turns(family: Family, shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
+    """Cosines and sines of any angles; of EXACT numbers of {-1, 0, 1}, drawn apart, which keep all
+    sums exact."""
+    if family is Family.EXACT:
+        return draw(family, shape, rng), draw(family, shape, rng)
+    angles = rng.uniform(-np.pi, np.pi, shape)
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
 def probe_segments(
     indptr: np.ndarray, rng: np.random.Generator, nonzeros: int = PROBE_NONZEROS
 ) -> np.ndarray:

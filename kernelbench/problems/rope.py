@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..families import blemish, draw
+from ..families import blemish, draw, draw_turns
 from ..problem import Expected, Family, Inputs, Prepared
 
 PROBLEM = {
@@ -37,12 +37,9 @@ PROBLEM = {
 
 
 def values(family: Family, rng: np.random.Generator, M: int, H: int, P: int) -> Inputs:
-    """EXACT has cosines and sines of {-1, 0, 1}, drawn apart; all sums are exact."""
+    """Cosines and sines of any angles."""
     x = draw(family, (M, H, 2 * P), rng)
-    if family is Family.EXACT:
-        return x, draw(family, (M, P), rng), draw(family, (M, P), rng)
-    angles = rng.uniform(-np.pi, np.pi, (M, P))
-    cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+    cos, sin = draw_turns(family, (M, P), rng)
     for array, kinds in ((x, (np.nan, np.inf, -np.inf)), (cos, (np.nan,)), (sin, (np.nan,))):
         blemish(family, array, rng, kinds)
     return x, cos, sin

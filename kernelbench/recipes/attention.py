@@ -181,9 +181,52 @@ LINEAR_ATTENTION = cpp_recipes(
     model=model_pieces("HND", _linear_work),
 )
 
+
+def _pairs_fit(knobs: Knobs, facts: Facts) -> bool:
+    return 4 <= 2 * integer(knobs, "rows") * integer(knobs, "pairs") <= register_budget(facts)
+
+
+def _lowrank_work(knobs: Knobs, facts: Facts) -> Work:
+    """A product of each chosen token; panels of a head are copied for each piece of its chunks."""
+    tokens, wide = 8 * facts["H"] * facts["C"], 2 * facts["P"]
+    pieces = facts["H"] * math.ceil(facts["C"] / integer(knobs, "chunks"))
+    chains = 2.0 * integer(knobs, "rows") * integer(knobs, "pairs")
+    read = tokens * (facts["R"] + wide) + 2 * pieces * facts["R"] * wide
+    return 2 * tokens * facts["R"] * wide, read, tokens * wide, pieces, chains
+
+
+LOWRANK_KEYS = cpp_recipes(
+    "lowrank_key_rope_gemm",
+    "panels",
+    "Both halves of some pairs in a panel that chunks share; sums are turned in registers.",
+    knobs=(
+        make_knob("rows", 1, 2, 4, 8, meaning="tokens of the tile held in registers"),
+        make_knob("pairs", 1, 2, 3, meaning="vectors of pairs of that tile"),
+        make_knob("chunks", 4, 8, 16, 64, 256, meaning="chunks that share a panel, at most"),
+        make_knob("schedule", "static", "dynamic", meaning="how pieces are dealt to threads"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(
+        Constraint("a tile's sums, of both halves, fit in the vector registers", _pairs_fit),
+        USEFUL_THREADS,
+        USEFUL_VECTOR,
+    ),
+    default={
+        "rows": 4,
+        "pairs": 1,
+        "chunks": 64,
+        "schedule": "static",
+        "vector": "native",
+        "threads": 0,
+    },
+    model=model_pieces("HCRP", _lowrank_work),
+)
+
 RECIPES: tuple[Recipe, ...] = (
     *ATTENTION_PREFILL,
     *ATTENTION_DECODE,
     *ATTENTION_MERGE,
     *LINEAR_ATTENTION,
+    *LOWRANK_KEYS,
 )

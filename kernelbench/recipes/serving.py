@@ -11,6 +11,7 @@ import math
 from ..policies import HALVES
 from ..recipe import Constraint, Facts, Knobs, Recipe
 from ._knobs import (
+    STREAM,
     THREADS,
     USEFUL_THREADS,
     USEFUL_VECTOR,
@@ -19,7 +20,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
-from ._modelled import ASKED, WIDTH, Model, model_product, roofline_us
+from ._modelled import ASKED, WIDTH, Model, model_product, roofline_us, writes
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, meaning="vectors of a row that are under way at once")
@@ -178,4 +179,111 @@ MONARCH = cpp_recipes(
 )
 
 
-RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH)
+def _model_copies(knobs: Knobs, facts: Facts, scores: float, moved: float) -> float:
+    """Scores are read some times, from the cache; what stays is read and written.
+
+    Args:
+        moved: bytes that stay.
+    """
+    chains = 2.0 * integer(knobs, "unroll")
+    return roofline_us(
+        40 * scores, moved + writes(knobs, moved) + 4 * scores, knobs, facts, chains=chains
+    )
+
+
+def _model_gather(knobs: Knobs, facts: Facts) -> float:
+    """Features of the tokens that stay are copied."""
+    if not {"B", "G", "D", "W", *ASKED} <= facts.keys():
+        return math.nan
+    tokens = facts["B"] * facts["G"]
+    return _model_copies(knobs, facts, 5 * tokens, 4 * tokens * facts["W"] * facts["D"])
+
+
+def _model_evict(knobs: Knobs, facts: Facts) -> float:
+    """Keys and values of the tokens that stay are copied."""
+    if not {"H", "C", "E", "S", "D", *ASKED} <= facts.keys():
+        return math.nan
+    stay = facts["H"] * (facts["C"] + facts["S"])
+    return _model_copies(
+        knobs, facts, facts["H"] * (facts["C"] + facts["E"]), 8 * stay * facts["D"]
+    )
+
+
+SELECTIONS = {
+    "partial": "The last score that stays by partial sorting; tokens are copied in order.",
+    "radix": "The last score that stays by counting its bytes; tokens are copied in order.",
+}
+COPIES = (
+    make_knob("unroll", 1, 2, 4, meaning="vectors that are copied together"),
+    make_knob("ahead", 0, 1, 2, 4, meaning="tokens asked for ahead; 0: none"),
+    STREAM,
+)
+
+GATHER = tuple(
+    recipe
+    for family, summary in SELECTIONS.items()
+    for recipe in cpp_recipes(
+        "token_topk_gather",
+        family,
+        summary,
+        knobs=(*COPIES, VECTOR, THREADS),
+        constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+        default={"unroll": 4, "ahead": 1, "stream": 1, "vector": "native", "threads": 0},
+        model=_model_gather,
+    )
+)
+
+PIECE = make_knob("piece", 0, 16, 64, 256, meaning="tokens dealt at a time; 0: equal shares")
+EVICT = tuple(
+    recipe
+    for family, summary in SELECTIONS.items()
+    for recipe in cpp_recipes(
+        "kv_evict_topk",
+        family,
+        summary,
+        knobs=(*COPIES, PIECE, VECTOR, THREADS),
+        constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+        default={
+            "unroll": 4,
+            "ahead": 1,
+            "stream": 1,
+            "piece": 0,
+            "vector": "native",
+            "threads": 0,
+        },
+        model=_model_evict,
+    )
+)
+
+
+def _model_route(knobs: Knobs, facts: Facts) -> float:
+    """Tokens are read once at least, and written once for each choice."""
+    if not {"M", "K", "E", "D", *ASKED} <= facts.keys():
+        return math.nan
+    choices = facts["M"] * facts["K"]
+    return _model_copies(knobs, facts, choices, 4 * choices * facts["D"])
+
+
+ROUTE = tuple(
+    recipe
+    for family, summary in {
+        "scatter": "Counts of the experts, places, then each token to all of its rows.",
+        "gather": "Counts of the experts, places, then rows in the order of experts.",
+    }.items()
+    for recipe in cpp_recipes(
+        "moe_route_permute",
+        family,
+        summary,
+        knobs=(
+            *(COPIES[0], COPIES[2]),
+            make_knob("piece", 0, 1, 4, 16, 64, meaning="rows dealt at a time; 0: equal shares"),
+            VECTOR,
+            THREADS,
+        ),
+        constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+        default={"unroll": 4, "stream": 1, "piece": 0, "vector": "native", "threads": 0},
+        model=_model_route,
+    )
+)
+
+RECIPES: tuple[Recipe, ...] = (*GEMV, *SKINNY, *GROUPED, *MONARCH, *GATHER, *EVICT, *ROUTE)

@@ -75,9 +75,29 @@ def _linear_attention_relu(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return np.einsum("hnd,hde->hne", a, state) / (divisor + t(1e-6))
 
 
+def _pair(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:
+    """Complex numbers of their parts, without a product."""
+    both = np.stack((real, imaginary), -1)
+    pairs: np.ndarray = both.view(np.result_type(both, np.complex64))[..., 0]
+    return pairs
+
+
+def _lowrank_key_rope_gemm(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Pairs are complex numbers that are turned by others."""
+    u, sv, cos, sin = (i[name].astype(t) for name in ("u", "sv", "cos", "sin"))
+    pairs, k = s.axes["P"], np.empty((*i["chunk"].shape, 8, sv.shape[2]), t)
+    for h, chunks in enumerate(i["chunk"]):
+        tokens = 8 * chunks[:, None] + np.arange(8)
+        z = u[tokens] @ sv[h]
+        turned = _pair(z[..., :pairs], z[..., pairs:]) * _pair(cos[tokens], sin[tokens])
+        k[h] = np.concatenate((turned.real, turned.imag), -1)
+    return k
+
+
 PLAIN: dict[str, Implementation] = {
     "attention_prefill": _attention_prefill,
     "attention_decode_gqa": _attention_decode_gqa,
     "attention_partial_merge": _attention_partial_merge,
     "linear_attention_relu": _linear_attention_relu,
+    "lowrank_key_rope_gemm": _lowrank_key_rope_gemm,
 }

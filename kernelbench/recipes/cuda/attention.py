@@ -168,9 +168,44 @@ LINEAR_ATTENTION = (
     ),
 )
 
+
+def _plan_lowrank(_: Knobs) -> LaunchPlan:
+    only = launch(
+        "lowrank_key_rope_gemm",
+        grid=["H * cdiv(C, CHUNKS) * cdiv(P, WIDTH)"],
+        block=["WIDTH * (8 * CHUNKS // EACH)"],
+        args=["C", "R", "P", "u", "sv", "chunk", "cos", "sin", "k"],
+    )
+    return LaunchPlan([only])
+
+
+LOWRANK_KEYS = (
+    cuda_recipe(
+        "lowrank_key_rope_gemm",
+        "gathered",
+        "Rows of u are gathered as they are staged; a thread has both halves of a pair.",
+        template="lowrank_key_rope_gemm",
+        knobs=(
+            make_knob("width", 16, 32, 64, 128, meaning="pairs per block"),
+            make_knob("chunks", 1, 2, 4, meaning="chunks per block"),
+            make_knob("each", 1, 2, 4, 8, meaning="tokens that a thread has"),
+            make_knob("depth", 16, 32, 64, meaning="steps of the rank that are staged at once"),
+            UNROLL,
+        ),
+        constraints=(
+            fits_block(
+                lambda knobs: product(knobs, "width", "chunks") * 8 // integer(knobs, "each")
+            ),
+        ),
+        default={"width": 64, "chunks": 2, "each": 4, "depth": 32, "unroll": 4},
+        plan=_plan_lowrank,
+    ),
+)
+
 RECIPES: tuple[Recipe, ...] = (
     *ATTENTION_PREFILL,
     *ATTENTION_DECODE,
     *ATTENTION_MERGE,
     *LINEAR_ATTENTION,
+    *LOWRANK_KEYS,
 )

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...recipe import Constraint, Facts, Knobs, Recipe
 from ...targets import WARP
-from .._front_matter import LaunchPlan
+from .._front_matter import LaunchPlan, Table
 from .._knobs import integer, make_knob
 from ._knobs import LANES, ROWS, THREADS, UNROLL, VECTOR, fits_block, fits_shared, product
 from ._recipe import by_width, cuda_recipe, launch
@@ -99,6 +101,84 @@ def _plan_monarch(_: Knobs) -> LaunchPlan:
     )
 
 
+EVICTED = ("k", "v", "position", "k_kept", "v_kept", "position_kept")
+FEW = 64
+"""Tokens that a warp ranks by itself."""
+
+
+def _plan_selection(
+    tokens: str, select: list[str], rows: str, gather: list[str], scratch: dict[str, Table]
+) -> Callable[..., LaunchPlan]:
+    """The plan of what keeps the highest scores.
+
+    Args:
+        tokens: scores of a row.
+        select, gather: what kernels take that select, and that copy; the first is how many rows of
+            scores there are.
+        rows: that stay, of all.
+    """
+
+    def plan(knobs: Knobs) -> LaunchPlan:
+        few = launch(
+            "rank_tokens",
+            when=[f"{tokens} <= {FEW}"],
+            grid=[f"cdiv({select[0]}, THREADS // {WARP})"],
+            block=["THREADS"],
+            args=select,
+        )
+        many = launch(
+            "select_tokens",
+            when=[f"{tokens} > {FEW}"],
+            grid=[select[0]],
+            block=[f"min(THREADS, {WARP} * cdiv({tokens}, {WARP}))"],
+            args=select,
+        )
+        copies = by_width(
+            integer(knobs, "vector"),
+            "D",
+            lambda width, when: launch(
+                f"gather_tokens<{width}>",
+                when=when,
+                grid=[f"cdiv({rows}, ROWS)"],
+                block=["ROWS * LANES"],
+                args=gather,
+            ),
+        )
+        return LaunchPlan([few, many, *copies], scratch)
+
+    return plan
+
+
+def _plan_route(knobs: Knobs) -> LaunchPlan:
+    blocks, count = "cdiv(M * K, CHUNK)", "M * K"
+    steps = [
+        launch(kernel, grid=[grid], block=[block], args=args)
+        for kernel, grid, block, args in (
+            ("count_choices", blocks, "THREADS", [count, "E", "expert", "counts"]),
+            ("add_up", 1, "THREADS", [blocks, "E", "counts", "offsets"]),
+            (
+                "place_choices",
+                blocks,
+                32,
+                [count, "E", "expert", "weight", "counts", "offsets", "place", "gate"],
+            ),
+        )
+    ]
+    copies = by_width(
+        integer(knobs, "vector"),
+        "D",
+        lambda width, when: launch(
+            f"gather_tokens<{width}>",
+            when=when,
+            grid=[f"cdiv({count}, ROWS)"],
+            block=["ROWS * LANES"],
+            args=[count, "K", "D", "x", "place", "rows"],
+        ),
+    )
+    scratch: dict[str, Table] = {"counts": {"shape": [blocks, "E"], "dtype": "int32"}}
+    return LaunchPlan([*steps, *copies], scratch)
+
+
 RECIPES: tuple[Recipe, ...] = (
     cuda_recipe(
         "gemv",
@@ -158,5 +238,52 @@ RECIPES: tuple[Recipe, ...] = (
         ),
         default={"width": 32, "tokens": 8, "depth": 16, "unroll": 4},
         plan=_plan_monarch,
+    ),
+    *(
+        cuda_recipe(
+            problem,
+            "radix",
+            "A block finds the last score that stays by its bytes; tokens are copied in order.",
+            template=problem,
+            knobs=(THREADS, ROWS, LANES, VECTOR),
+            constraints=(fits_block(lambda knobs: product(knobs, "rows", "lanes")),),
+            default={"threads": 256, "rows": 4, "lanes": 32, "vector": 4},
+            plan=plan,
+        )
+        for problem, plan in (
+            (
+                "token_topk_gather",
+                _plan_selection(
+                    "5 * G",
+                    ["B", "G", "W", "score", "kept"],
+                    "B * W * G",
+                    ["B", "G", "D", "W", "kept", "features", "y"],
+                    {},
+                ),
+            ),
+            (
+                "kv_evict_topk",
+                _plan_selection(
+                    "(C + E)",
+                    ["H", "C", "E", "S", "score", "kept"],
+                    "H * (C + S)",
+                    ["H", "C", "E", "S", "D", "kept", *EVICTED],
+                    {"kept": {"shape": ["H", "C"], "dtype": "int32"}},
+                ),
+            ),
+        )
+    ),
+    cuda_recipe(
+        "moe_route_permute",
+        "counting",
+        "Counts of each chunk, their sums, places by warps that go in order; then rows are copied.",
+        template="moe_route_permute",
+        knobs=(
+            make_knob("chunk", 128, 256, 512, 1024, meaning="choices that a warp goes over"),
+            *(THREADS, ROWS, LANES, VECTOR),
+        ),
+        constraints=(fits_block(lambda knobs: product(knobs, "rows", "lanes")),),
+        default={"chunk": 256, "threads": 256, "rows": 4, "lanes": 32, "vector": 4},
+        plan=_plan_route,
     ),
 )
