@@ -52,3 +52,33 @@ def add_outliers(codes: Any, w: Any, sx: Any, sw: Any, columns: Any, outliers: A
     """Sums of codes times their scales, and what outlier columns add, in float32; tensors."""
     apart = outliers.float() @ w[:, columns].float().t()
     return (codes * sx.float()[:, None] + apart) * sw.float()
+
+
+def to_bipolar(torch: Any, planes: Any) -> Any:
+    """The numbers of planes of bits (rows, planes, bytes), each 1 or -1 times its power of two, as
+    int8 (rows, 8 bytes); tensors. The eight numbers of a byte are looked up as one of 64 bits."""
+    octets = torch.arange(256, device=planes.device)[:, None]
+    signs = 2 * (octets >> torch.arange(8, device=planes.device) & 1) - 1
+    powers = torch.arange(planes.shape[1], device=planes.device)[:, None]
+    known = (signs << powers[..., None]).to(torch.int8).view(torch.int64).flatten()
+    found = known.index_select(0, (planes + 256 * powers).flatten()).view(planes.shape)
+    return sum(found.view(torch.int8).unbind(1))
+
+
+def of_planes(planes: np.ndarray) -> np.ndarray:
+    """The numbers of planes of bits (rows, planes, bytes), float64 (rows, 8 bytes); an array."""
+    bits = np.unpackbits(planes.astype(np.uint8), axis=2, bitorder="little")
+    return np.tensordot(2.0 ** np.arange(bits.shape[1]), bits * 2.0 - 1, (0, 1))
+
+
+def draw_planes(
+    family: Family, shape: tuple[int, int, int], rng: np.random.Generator
+) -> np.ndarray:
+    """Bytes of bits (rows, planes, bits): of NORMAL, from which timed calls are made, half of them
+    are 1, of LARGE nearly all; in other families each plane of a row has its own share."""
+    share = rng.random((*shape[:2], 1), np.float32)
+    if family in (Family.NORMAL, Family.LARGE):
+        share[:] = 0.5 if family is Family.NORMAL else 0.98
+    if family is Family.CONSTANT:
+        share = np.rint(share)
+    return np.packbits(rng.random(shape, np.float32) < share, axis=2, bitorder="little")

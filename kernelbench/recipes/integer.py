@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from ..recipe import Facts, Knobs
 from ._knobs import (
     CHUNK,
@@ -13,9 +15,10 @@ from ._knobs import (
     USEFUL_THREADS,
     USEFUL_VECTOR,
     VECTOR,
+    integer,
     make_knob,
 )
-from ._modelled import WIDTH, Model, model_rows
+from ._modelled import ASKED, WIDTH, Model, model_rows, roofline_us
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, meaning="vectors or numbers of a row under way together")
@@ -29,6 +32,8 @@ ROWS_DEFAULT: Knobs = {
     "threads": 0,
     "stream": 0,
 }
+WORD = 16.0
+"""Operations on vectors in the time that the signs of one word are counted."""
 CONSTRAINTS = (USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR)
 
 
@@ -40,6 +45,21 @@ def _model_bytes(flops: float, width: float) -> Model:
         return rows(knobs, {**facts, WIDTH: width})
 
     return model
+
+
+def _model_planes(knobs: Knobs, facts: Facts) -> float:
+    """A word of each pair of planes is compared, counted and added; a tile's loads are its sides.
+    Counts are no vectors: as long as a word takes, vectors would make WORD operations."""
+    if not {*"MNGPQ", *ASKED} <= facts.keys():
+        return math.nan
+    rows, columns = integer(knobs, "rows"), integer(knobs, "columns")
+    tall, wide = (math.ceil(facts[a] / n) * n for a, n in (("M", rows), ("N", columns)))
+    words = tall * wide * facts["G"] * facts["P"] * facts["Q"]
+    flops = WORD * words * (1 + (rows + columns) / (3 * rows * columns))
+    again = facts["M"] * math.ceil(facts["N"] / integer(knobs, "block"))
+    moved = 8 * facts["G"] * (again * facts["P"] + facts["N"] * facts["Q"])
+    chains = rows * columns * math.sqrt(integer(knobs, "unroll"))
+    return roofline_us(flops, moved + 4 * facts["M"] * facts["N"], knobs, facts, chains=chains)
 
 
 RECIPES = (
@@ -83,5 +103,20 @@ RECIPES = (
             default=ROWS_DEFAULT,
             model=_model_bytes(10 if family == "two-pass" else 9, 4.0),
         )
+    ),
+    *cpp_recipes(
+        "apmm_bipolar",
+        "popcount",
+        "Words of 64 signs at once; of each pair of planes the bits that differ are counted.",
+        knobs=(
+            make_knob("rows", 1, 2, 4, meaning="rows of a tile of counts"),
+            make_knob("columns", 1, 2, 4, meaning="tokens of it"),
+            make_knob("block", 16, 64, 256, meaning="tokens that stay in the cache"),
+            make_knob("unroll", 1, 2, 4, meaning="words of a plane under way together"),
+            THREADS,
+        ),
+        constraints=(USEFUL_THREADS,),
+        default={"rows": 2, "columns": 4, "block": 64, "unroll": 2, "threads": 0},
+        model=_model_planes,
     ),
 )

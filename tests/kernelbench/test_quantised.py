@@ -92,24 +92,21 @@ def _look_up(numbers: np.ndarray, middles: np.ndarray) -> np.ndarray:
     return np.where(below % 2 == 0, below, above).astype(np.int64)
 
 
-def _in_float32(plain: Plain, s: Structure, i: Arrays) -> Arrays:
+def _in_float32(name: str, plain: Plain, s: Structure, i: Arrays) -> Arrays:
     found = plain(s, i, np.float32)
-    if isinstance(found, dict):
-        return found
-    raise AssertionError("where elements are codes or narrow, answers are given by name")
+    return found if isinstance(found, dict) else {registry.get(name).outputs[0].name: found}
 
 
+COLLECTED: dict[str, Implementation] = {
+    name: partial(_in_float32, name, plain) for name, plain in collect().items()
+}
 PLAIN: dict[str, Implementation] = {
     "gemv_w4a16": _gemv,
     "fp8_gemm_rowwise": _fp8,
     "mxfp4_quantize": _mxfp4,
     "nvfp4_quantize": _nvfp4,
     "wxa16_gemm": _wxa16,
-    **{
-        name: partial(_in_float32, plain)
-        for name, plain in collect().items()
-        if not registry.get(name).policies
-    },
+    **{name: each for name, each in COLLECTED.items() if not registry.get(name).policies},
 }
 """Each operator as a plain user would write it: in float32, rounded once at the end."""
 
@@ -166,6 +163,10 @@ def _of_neighbour(array: np.ndarray) -> np.ndarray:
     return np.roll(array, 1, -1)
 
 
+def _highest_first(planes: np.ndarray) -> np.ndarray:
+    return np.packbits(np.unpackbits(planes, axis=-1, bitorder="little"), axis=-1)
+
+
 MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
     "gemv_w4a16": {
         "nibbles swapped": lambda i: {**i, "q": _swap(i["q"])},
@@ -190,6 +191,11 @@ MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
         "no scale of all": lambda i: {**i, "tensor_scale": np.ones_like(i["tensor_scale"])},
         "the sign lost": lambda i: {**i, "x": np.abs(i["x"])},
     },
+    "apmm_bipolar": {
+        "bits from the highest on": lambda i: {**i, "x": _highest_first(i["x"])},
+        "planes from the highest on": lambda i: {**i, "w": i["w"][:, ::-1]},
+        "bits of w turned over": lambda i: {**i, "w": ~i["w"]},
+    },
     "mxfp4_quantize": {
         "the sign lost": lambda i: {**i, "x": np.abs(i["x"])},
     },
@@ -209,7 +215,7 @@ def test_inputs_that_are_taken_for_others_show(name: str, mistake: str, gates: G
     inputs = problem.values(structure, family, rng)
     truth = problem.oracle(structure, inputs)
     with np.errstate(all="ignore"):
-        output = PLAIN[name](structure, MISTAKES[name][mistake](inputs))
+        output = {**COLLECTED, **PLAIN}[name](structure, MISTAKES[name][mistake](inputs))
     assert gates(problem, _written(problem, output), truth, family), mistake
 
 

@@ -60,7 +60,20 @@ def _w8a8_outlier_linear(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return (total + apart) * i["sw"].astype(t)
 
 
+def _apmm_bipolar(s: Structure, i: Arrays, _t: type) -> Arrays:
+    """Plane by plane, by the bits that differ."""
+    w, x = (np.unpackbits(i[name], axis=2).astype(np.float32) for name in "wx")
+    y = np.zeros((len(w), len(x)))
+    for p in range(s.axes["P"]):
+        for q in range(s.axes["Q"]):
+            both = w[:, p] @ x[:, q].T
+            differ = w[:, p].sum(1)[:, None] + x[:, q].sum(1) - 2 * both
+            y += 2.0 ** (p + q) * (64 * s.axes["G"] - 2 * differ.astype(np.float64))
+    return {"y": y}
+
+
 PLAIN: dict[str, Implementation] = {
+    "apmm_bipolar": _apmm_bipolar,
     "w8a8_outlier_linear": _w8a8_outlier_linear,
     "int_layernorm": _int_layernorm,
     "shiftgelu": _shiftgelu,

@@ -5,10 +5,28 @@ from __future__ import annotations
 
 from .._front_matter import LaunchPlan
 from .._knobs import make_knob
-from ._knobs import UNROLL
+from ._knobs import LANES, THREADS, UNROLL
 from ._recipe import Planner, cuda_recipe, launch
 
 WARPS = make_knob("rows", 2, 4, 8, 16, meaning="rows per block, a warp each")
+
+TOKENS = make_knob("tokens", 2, 4, 8, 16, meaning="tokens that share a load of weights")
+
+
+def _plan_tokens(kernel: str, outputs: str, tokens: str, args: str) -> Planner:
+    """A team of threads to each output, some tokens at a time.
+
+    Args:
+        outputs, tokens: the axes that count them.
+        args: the kernel's, the axes among them.
+    """
+    only = launch(
+        kernel,
+        grid=[f"cdiv({outputs}, THREADS // LANES)", f"min(cdiv({tokens}, TOKENS), 65535)"],
+        block=["THREADS"],
+        args=args.split(),
+    )
+    return lambda _: LaunchPlan([only])
 
 
 def _plan_rows(kernel: str, *args: str) -> Planner:
@@ -52,5 +70,24 @@ RECIPES = (
         constraints=(),
         default={"rows": 4, "unroll": 2},
         plan=_plan_rows("int_layernorm_rows", "x", "bias", "y"),
+    ),
+    *(
+        cuda_recipe(
+            problem,
+            "rows",
+            f"A team of threads goes along {row}, for a few tokens at once.",
+            template=problem,
+            knobs=(THREADS, LANES, TOKENS),
+            constraints=(),
+            default={"threads": 128, "lanes": 32, "tokens": 4},
+            plan=plan,
+        )
+        for problem, row, plan in (
+            (
+                "apmm_bipolar",
+                "the planes of a row",
+                _plan_tokens("apmm_rows", "M", "N", "M N G P Q w x y"),
+            ),
+        )
     ),
 )
