@@ -18,6 +18,7 @@ from . import (
     serving,
     sparse,
     training,
+    vision,
     w8a8,
 )
 from .cuda import attention as cuda_attention
@@ -34,6 +35,7 @@ from .cuda import serving as cuda_serving
 from .cuda import sparse as cuda_sparse
 from .cuda import spmm as cuda_spmm
 from .cuda import training as cuda_training
+from .cuda import vision as cuda_vision
 from .cuda import w8a8 as cuda_w8a8
 from .triton import gemm as triton_gemm
 from .triton import rows as triton_rows
@@ -55,6 +57,7 @@ CUDA = (
     *cuda_integer.RECIPES,
     *cuda_training.RECIPES,
     *cuda_convolution.RECIPES,
+    *cuda_vision.RECIPES,
 )
 TRITON = (*triton_sparse.RECIPES, *triton_rows.RECIPES, *triton_gemm.RECIPES)
 RECIPES: tuple[Recipe, ...] = (
@@ -70,6 +73,7 @@ RECIPES: tuple[Recipe, ...] = (
     *integer.RECIPES,
     *training.RECIPES,
     *convolution.RECIPES,
+    *vision.RECIPES,
     *CUDA,
     *TRITON,
 )

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recipes for what vision and graphics look up. It knows templates and knobs only."""
+
+from __future__ import annotations
+
+import math
+
+from ..recipe import Facts, Knobs, Recipe
+from ._knobs import (
+    SCHEDULE,
+    THREADS,
+    USEFUL_THREADS,
+    USEFUL_VECTOR,
+    VECTOR,
+    integer,
+    make_knob,
+)
+from ._modelled import OWN_CACHE_BYTES, model_pieces
+from ._render import cpp_recipes
+
+DEFAULT: Knobs = {"vector": "native", "schedule": "static", "threads": 0}
+LOAD_FLOPS = 16
+"""As many operations as take as long as one load from anywhere within the nearest cache."""
+
+
+def _encode_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """Eight loads of each point on each level; those of a table beyond a core's cache take longer,
+    less where they were asked for before."""
+    points, levels = facts["M"], facts["V"]
+    held = 8 * facts["T"] * (1 if knobs["order"] == "levels" else levels)
+    far = 1.0 if held < OWN_CACHE_BYTES else 1.5 if integer(knobs, "ahead") else 2.0
+    flops = points * levels * (50 + 8 * LOAD_FLOPS * far)
+    flops *= 1.0 + 2.0 / integer(knobs, "vectors") / 16
+    read = 3 * points + 2 * levels * facts["T"]
+    pieces = math.ceil(points / integer(knobs, "block"))
+    # What a level writes lies apart: whole lines are read and written anew with each.
+    again = 1.0 if knobs["order"] == "points" and integer(knobs, "block") <= 1024 else 4.0
+    return flops, read, 2 * points * levels * again, pieces, 8.0
+
+
+HASHGRID_ENCODE = cpp_recipes(
+    "hashgrid_encode",
+    "by-level",
+    "Blocks of points level by level: places of several points first, then their entries.",
+    knobs=(
+        make_knob("block", 64, 256, 1024, 4096, meaning="points of a block"),
+        make_knob("vectors", 1, 2, 4, meaning="vectors of points whose places are made at once"),
+        make_knob("ahead", 0, 1, meaning="1: entries are asked for while others are added up"),
+        make_knob("order", "points", "levels", meaning="what pieces go through last"),
+        *(SCHEDULE, VECTOR, THREADS),
+    ),
+    constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+    default={**DEFAULT, "block": 256, "vectors": 2, "ahead": 0, "order": "points"},
+    model=model_pieces("MVT", _encode_work),
+)
+
+RECIPES: tuple[Recipe, ...] = (*HASHGRID_ENCODE,)
