@@ -27,8 +27,8 @@ from .events import (
     ModelRequested,
 )
 from .faults import storage_faults
+from .redact import Redactor
 from .store import Store
-from .view.redact import Redactor
 
 FORMAT, VERSION = "kernelwright campaign", 1
 MANIFEST, EVENTS, BLOBS = "manifest.json", "events.jsonl", "blobs/"
@@ -102,25 +102,25 @@ def unpack(file: Path, home: Path) -> str:
             for sha in dict.fromkeys(_list_blobs(events)):
                 with suppress(KeyError):
                     if store.put_blob(archive.read(BLOBS + sha)) != sha:
-                        raise _damaged(file, f"{BLOBS}{sha} is not what its name says")
+                        raise _damage_of(file, f"{BLOBS}{sha} is not what its name says")
             store.adopt(campaign, events)
     except (OSError, zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:
-        raise _damaged(file, str(error)) from error
+        raise _damage_of(file, str(error)) from error
     return campaign
 
 
 def _read(archive: zipfile.ZipFile, file: Path) -> tuple[str, list[Event]]:
     if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
-        raise _damaged(file, f"it is more than {MOST_BYTES >> 30} GiB once unpacked")
+        raise _damage_of(file, f"it is more than {MOST_BYTES >> 30} GiB once unpacked")
     try:
         told = json.loads(archive.read(MANIFEST))
         lines = archive.read(EVENTS).splitlines()
         is_ours, version = told["format"] == FORMAT, told["version"]
         campaign = str(told["campaign"])
     except (KeyError, TypeError, ValueError) as error:
-        raise _damaged(file, f"{error!r} in {MANIFEST} or {EVENTS}") from error
+        raise _damage_of(file, f"{error!r} in {MANIFEST} or {EVENTS}") from error
     if not is_ours:
-        raise _damaged(file, f"its {MANIFEST} is of something else")
+        raise _damage_of(file, f"its {MANIFEST} is of something else")
     if version != VERSION:
         raise UsageError(
             f"{file} is a bundle of version {version}; this kernelwright reads {VERSION}",
@@ -129,7 +129,7 @@ def _read(archive: zipfile.ZipFile, file: Path) -> tuple[str, list[Event]]:
     try:
         events = [Event.model_validate_json(line) for line in lines]
     except ValidationError as error:
-        raise _damaged(file, f"{EVENTS}: {error.errors()[0]['msg']}") from error
+        raise _damage_of(file, f"{EVENTS}: {error.errors()[0]['msg']}") from error
     return campaign, events
 
 
@@ -145,7 +145,7 @@ def _list_blobs(events: Sequence[Event]) -> Iterator[str]:
                 yield sha
 
 
-def _damaged(file: Path, why: str) -> UsageError:
+def _damage_of(file: Path, why: str) -> UsageError:
     return UsageError(
         f"{file} cannot be opened as a bundle of a campaign: {why}",
         hint="`kernelwright bundle ID` makes one; was it copied whole?",

@@ -9,13 +9,13 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from .history import History, derive
+from .redact import Redactor
 from .store import Store
 from .transcript import transcribe
 from .view import charts as figures
 from .view import pages
 from .view.drawing import draw
 from .view.links import ReportLinks
-from .view.redact import Redactor
 from .view.render import asset, render
 from .view.trace import TRACE_SHOWN, Book, step_view
 

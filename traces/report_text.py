@@ -15,9 +15,9 @@ from .fold import Entry
 from .history import History, derive
 from .outcome import how_sure, what_decides, why_no_winner
 from .records import Measurement
+from .redact import Redactor
 from .store import Store
 from .view import pages
-from .view.redact import Redactor
 from .view.words import gain, local_time, sentence, shorten_id
 from .wording import NOTHING, duration, interval, micros, percent, ratio, speedup, usd
 

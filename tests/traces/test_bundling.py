@@ -20,8 +20,8 @@ from kernelwright.errors import KernelwrightError, StorageError, UsageError
 from kernelwright.tests.traces.store_parts import proposed
 from kernelwright.traces.bundling import EVENTS, MANIFEST, is_bundle, pack, unpack
 from kernelwright.traces.events import CampaignStarted, Event
+from kernelwright.traces.redact import Redactor
 from kernelwright.traces.store import Store
-from kernelwright.traces.view.redact import Redactor
 
 
 @pytest.fixture

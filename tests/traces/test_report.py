@@ -10,10 +10,10 @@ import pytest
 
 from kernelwright.traces.events import AdviceGiven, CampaignStarted, Event
 from kernelwright.traces.records import Advice
+from kernelwright.traces.redact import Redactor
 from kernelwright.traces.report import render_report
 from kernelwright.traces.report_text import render_markdown
 from kernelwright.traces.store import Store
-from kernelwright.traces.view.redact import Redactor
 
 
 def test_the_report_is_one_file_with_every_candidate(sample: Any) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pydantic import JsonValue
 
-from ..events import CampaignStarted, Event, payload_adapter
+from .events import CampaignStarted, Event, payload_adapter
 
 _KEYS = re.compile(
     r"\b(?:sk|pk|rk)-[\w-]{12,}|\bhf_\w{12,}|\bgh[pousr]_\w{20,}|\bgithub_pat_\w{20,}"
