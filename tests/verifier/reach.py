@@ -13,7 +13,7 @@ LIGHT = HIDDEN_ELEMENTS // 5
 """Elements that are surely within every room that a hidden shape has."""
 TYPICAL = 40
 """A length in the middle of the short ones."""
-ALL, NEARLY, MOST, MANY, SOME = 64, 60, 56, 40, 16
+ALL, MOST, MANY, SOME = 64, 56, 40, 16
 """Remainders of 64 that a plan has along an axis, the less the more short axes are elements."""
 
 
@@ -70,8 +70,6 @@ def least_remainders(name: str, axis: str, least: int = 1) -> int:
     free = list_free(name)
     shared = max(sum(axis in free for axis in tensor.shape) for tensor in problem.tensors)
     crowded = count_elements(problem, sizes_of(problem, TYPICAL)) / HIDDEN_ELEMENTS
-    can = ALL if shared < 3 and crowded < 1 else MOST if shared < 4 else MANY
+    can = ALL if is_roomy(name) else MOST if shared < 4 else MANY
     can = can if crowded < 3 else SOME
-    if least > 1 and not is_roomy(name):
-        can = min(can, NEARLY)
     return min(can, problem.ranges[axis].most + 1 - least)

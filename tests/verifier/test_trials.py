@@ -221,7 +221,7 @@ def test_a_full_plan_has_shapes_that_are_long_in_two_axes_at_once(name: str) -> 
             for trial in bulk
         ]
         assert min(elements) >= 1 << 14
-        assert max(elements) >= 1 << 18
+        assert max(elements) >= 1 << (18 if is_roomy(name) else 16)
         for trial in bulk:
             one, other = sorted(trial.structure.axes.values())[-2:]
             assert one >= (500 if is_roomy(name) else 16), trial.name
