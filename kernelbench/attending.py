@@ -58,6 +58,24 @@ def draw_pages(sequences: int, pages: int, rng: np.random.Generator) -> Pair:
     return table, lengths.astype(np.int32)
 
 
+def draw_counts(lists: int, most: int, rng: np.random.Generator) -> np.ndarray:
+    """How many of a list's places are taken, int32: most are half full or more, some are full, or
+    have any number, or none."""
+    count = rng.integers(most // 2, most, lists, np.int32, endpoint=True)
+    some = rng.permutation(lists)[: lists // 4]
+    count[some] = rng.integers(0, most, len(some), np.int32, endpoint=True)
+    count[some[::3]] = most
+    return count
+
+
+def show_places(torch: Any, count: Any, most: int) -> tuple[Any, Any]:
+    """Which keys each list's queries see, one at least, and which places are taken: as they are
+    broadcast to scores (lists, heads, places, places), and to lists (lists, places, heads, D)."""
+    places = torch.arange(most, device=count.device)
+    seen = places < count.clamp(min=1)[:, None]
+    return seen[:, None, None], (places < count[:, None])[:, :, None, None]
+
+
 def gather_pages(torch: Any, k: Any, v: Any, table: Any, lengths: Any) -> tuple[Any, Any, Any]:
     """Keys and values of sequences in a row each, in float32, and what is added to logits: all but
     those of a sequence's own tokens are hidden."""

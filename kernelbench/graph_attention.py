@@ -16,8 +16,20 @@ from typing import Any
 import numpy as np
 
 from .exponentials import add_noise, softmax_of
-from .families import LONG_LOGITS, PEAKS, SUNK, blemish, draw, draw_places, is_thinned, noise
-from .problem import Family, Inputs, Pair, Structure
+from .families import (
+    LONG_LOGITS,
+    PEAKS,
+    SUNK,
+    blemish,
+    draw,
+    draw_places,
+    is_thinned,
+    noise,
+    thin_columns,
+)
+from .gradients import write_each
+from .messages import multiply_at_entries, prepare_products, turn
+from .problem import BaselineCall, Expected, Family, Inputs, Pair, Prepared, Structure
 from .sparse import (
     csr,
     live_rows,
@@ -27,10 +39,13 @@ from .sparse import (
     segment_maxima,
     segment_sums,
 )
+from .torch_calls import dense_view, views_beside_pattern
 
 SLOPE = 0.2
 SHIFTED = 0.2
 """Of the rows of LARGE, those whose scores are so low that their exponentials vanish."""
+LOWERED = 0.875
+"""Of a backward's rows, and of its columns, those with shares far from 0."""
 
 
 def draw_scores(
@@ -67,17 +82,21 @@ def _draw_shares(family: Family, shape: tuple[int, int], rng: np.random.Generato
     return add_noise(draw(family, shape, rng, varies=0), family, rng)
 
 
-def weigh(structure: Structure, a_row: np.ndarray, a_col: np.ndarray) -> Pair:
-    """The softmax of each row's scores, of all entries and heads, and its scale."""
-    rows, indices = row_numbers(structure), structure.arrays["indices"]
-    sums = a_row.astype(np.float64)[rows] + a_col[indices]
-    e = np.where(sums > 0, sums, SLOPE * sums)
+def weigh(
+    structure: Structure, a_row: np.ndarray, a_col: np.ndarray, terms: np.ndarray | None = None
+) -> Pair:
+    """The softmax of each row's scores, of all entries and heads, and its scale.
+
+    Args:
+        terms: of the sums that each weight is part of; None: those of its row.
+    """
+    rows, e = row_numbers(structure), leak(structure, a_row, a_col)
 
     def total(entries: np.ndarray) -> np.ndarray:
         found: np.ndarray = segment_sums(structure, entries)[rows]
         return found
 
-    terms = row_terms(structure)[rows][:, None]
+    terms = row_terms(structure)[rows][:, None] if terms is None else terms
     distance = segment_maxima(structure, e)[rows] - e
     return softmax_of(distance, 3 * e, terms, total, lambda y, d: total(y * d))
 
@@ -130,3 +149,122 @@ def attend_by_messages(torch: Any, rows: Any, columns: Any, a_row: Any, a_col: A
     alpha = risen / torch.zeros_like(top).index_add(0, rows, risen)[rows]
     messages = alpha[:, :, None] * X.float()[columns]
     return e.new_zeros((len(a_row), *X.shape[1:])).index_add(0, rows, messages)
+
+
+def draw_backward(structure: Structure, family: Family, rng: np.random.Generator) -> Inputs:
+    """Shares of scores, features, and a gradient, of which few rows are not 0 where there are many:
+    columns are summed, too."""
+    rows, columns, heads, width = (structure.axes[axis] for axis in "MKHF")
+    a_row, a_col = draw_scores(structure, family, rng, (rows, columns, heads))
+    if family is Family.LARGE:
+        a_row, a_col = _draw_raised(rng, rows, heads), -_draw_raised(rng, columns, heads)
+    X = draw(family, (columns, heads * width), rng, varies=0)
+    dY = draw(family, (rows, heads * width), rng, varies=0)
+    thin_columns(family, dY, rng)
+    if family is not Family.NORMAL:
+        dY[is_thinned(np.arange(rows), rows, (rows,), rng)] = 0
+    blemish(family, X, rng, (np.nan,), places=structure.arrays["indices"])
+    blemish(family, dY, rng, (np.nan,), places=live_rows(structure))
+    return a_row, a_col, X.reshape(columns, heads, -1), dY.reshape(rows, heads, -1)
+
+
+def _draw_raised(rng: np.random.Generator, count: int, heads: int) -> np.ndarray:
+    """Shares of scores of LARGE, most of them lowered by one height: a row and a column with
+    opposite ones have a score near 0, where its slope changes. A single weight of 1 in a row would
+    leave nothing of the row's gradients."""
+    is_lowered = rng.random((count, heads)) < LOWERED
+    return noise((count, heads), rng) - np.float32(PEAKS[0]) * is_lowered
+
+
+def leak(structure: Structure, a_row: np.ndarray, a_col: np.ndarray) -> np.ndarray:
+    """The scores of all entries and heads, float64."""
+    sums = a_row.astype(np.float64)[row_numbers(structure)] + a_col[structure.arrays["indices"]]
+    return np.where(sums > 0, sums, SLOPE * sums)
+
+
+def expect_backward(
+    structure: Structure, shares: Pair, X: np.ndarray, dY: np.ndarray
+) -> tuple[Expected, ...]:
+    """The gradients of both shares of the scores and of X, float64.
+
+    A weight is off by what its exponential is, a product of dY and X by what a sum of its terms is,
+    and their mean in a row by both: it reaches every entry, and they add up where those are summed.
+
+    Args:
+        shares: of the scores of rows and of columns.
+    """
+    rows, (turned, order) = row_numbers(structure), turn(structure)
+    of_row, of_column = (row_terms(each)[:, None] for each in (structure, turned))
+    of_row = of_row + X.shape[2]
+    terms, in_column = of_row[rows], np.empty((len(rows), 1))
+    in_column[order] = of_column[row_numbers(turned)]
+    (alpha, off), (_, weight_off) = (weigh(structure, *shares, n) for n in (terms, in_column))
+    pairs = [multiply_at_entries(structure, dY[:, h], X[:, h]) for h in range(X.shape[1])]
+    told, size = (np.stack(each, 1) for each in zip(*pairs, strict=True))
+    change = alpha * (told - segment_sums(structure, alpha * told)[rows])
+    mean, mean_off = (segment_sums(structure, each * size)[rows] for each in (alpha, off))
+    scale = off * (size + mean) + alpha * mean_off
+    slope = np.where(leak(structure, *shares) > 0, 1.0, SLOPE)
+    change, scale = change * slope, scale * slope
+    again = scale * (1 + np.sqrt(terms / in_column))
+    return (
+        Expected(segment_sums(structure, change), segment_sums(structure, scale), of_row),
+        Expected(
+            segment_sums(turned, change[order]), segment_sums(turned, again[order]), of_column
+        ),
+        Expected(
+            add_neighbours(turned, alpha[order], dY),
+            add_neighbours(turned, weight_off[order], np.abs(dY)),
+            of_column[:, :, None],
+        ),
+    )
+
+
+def go_back_by_segments(
+    torch: Any, structure: Structure, call: BaselineCall, rows: Any, indices: Any
+) -> Prepared:
+    """What torch has for the backward: segments that are reduced, and of each head a sampled
+    product and one with the transposed matrix."""
+    a_row, a_col, X, dY, *gradients = views_beside_pattern(call)
+    offsets = dense_view(structure.arrays["indptr"]).long()
+    multiply = prepare_products(torch, structure, (len(dY), len(X)))
+
+    def per_row(entries: Any, reduce: str = "sum") -> Any:
+        # unsafe: skips a check of the offsets that never change.
+        return torch.segment_reduce(entries, reduce, offsets=offsets, axis=0, unsafe=True)
+
+    def compute() -> None:
+        sums = a_row.float().index_select(0, rows) + a_col.float().index_select(0, indices)
+        slope = torch.where(sums > 0, 1.0, SLOPE)
+        e = sums.mul_(slope)
+        alpha = e.sub_(per_row(e, "max").index_select(0, rows)).exp_()
+        alpha = alpha.div_(per_row(alpha).index_select(0, rows))
+        heads = range(X.shape[1])
+        found = [multiply(alpha[:, h], X[:, h].float(), dY[:, h].float()) for h in heads]
+        told = torch.stack([each for each, _ in found], 1)
+        mean = per_row(alpha * told).index_select(0, rows)
+        change = told.sub_(mean).mul_(alpha).mul_(slope)
+        d_col = torch.zeros_like(a_col, dtype=torch.float32).index_add_(0, indices, change)
+        d_X = torch.stack([each for _, each in found], 1)
+        write_each(gradients, (per_row(change), d_col, d_X))
+
+    return compute
+
+
+def go_back_by_messages(torch: Any, rows: Any, columns: Any, *tensors: Any) -> None:
+    """The same as torch.compile takes it: a message of each entry. It writes the gradients."""
+    a_row, a_col, X, dY, *gradients = tensors
+    sums = a_row.float()[rows] + a_col.float()[columns]
+    slope = torch.where(sums > 0, 1.0, SLOPE)
+    e, wide = sums * slope, rows[:, None].expand(sums.shape)
+    top = e.new_full(a_row.shape, -torch.inf).scatter_reduce(0, wide, e, "amax")
+    risen = torch.exp(e - top[rows])
+    alpha = risen / torch.zeros_like(top).index_add(0, rows, risen)[rows]
+    taken = dY.float()[rows]
+    told = (taken * X.float()[columns]).sum(2)
+    mean = torch.zeros_like(a_row).float().index_add(0, rows, alpha * told)[rows]
+    change = alpha * (told - mean) * slope
+    d_row = torch.zeros_like(a_row).float().index_add(0, rows, change)
+    d_col = torch.zeros_like(a_col).float().index_add(0, columns, change)
+    d_X = torch.zeros_like(X).float().index_add(0, columns, alpha[:, :, None] * taken)
+    write_each(gradients, (d_row, d_col, d_X))

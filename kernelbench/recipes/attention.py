@@ -223,10 +223,58 @@ LOWRANK_KEYS = cpp_recipes(
     model=model_pieces("HCRP", _lowrank_work),
 )
 
+
+def _neighbor_work(knobs: Knobs, facts: Facts) -> Work:
+    """Two products of each list with itself, and an exponential of each pair."""
+    lists, places, wide = facts["M"] * facts["H"], facts["L"], facts["D"]
+    size = lists * places * wide
+    chains = float(integer(knobs, "keys") * integer(knobs, "vectors"))
+    flops = lists * places * places * (4 * wide + EXP_FLOPS)
+    return flops, 3 * size, size, lists if knobs["by"] == "head" else facts["M"], chains
+
+
+def _both_tiles_fit(knobs: Knobs, facts: Facts) -> bool:
+    return all(_tile_fits({**knobs, "rows": knobs[name]}, facts) for name in ("rows", "keys"))
+
+
+NEIGHBOR_ATTENTION = cpp_recipes(
+    "neighbor_attention",
+    "lists",
+    "A list's scores of one head stay in the cache; queries lie side by side, values as they are.",
+    knobs=(
+        make_knob("keys", 2, 4, 6, 8, meaning="keys of a tile of scores held in registers"),
+        make_knob("rows", 2, 4, 6, 8, meaning="queries of a tile of answers"),
+        make_knob("vectors", 1, 2, 4, meaning="vectors beside either"),
+        make_knob("by", "head", "atom", meaning="what is dealt: a head of a list, or a list"),
+        SCHEDULE,
+        CHUNK,
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(
+        Constraint("both tiles' sums fit in the registers, and are four at least", _both_tiles_fit),
+        USEFUL_CHUNK,
+        USEFUL_THREADS,
+        USEFUL_VECTOR,
+    ),
+    default={
+        "keys": 6,
+        "rows": 6,
+        "vectors": 2,
+        "by": "atom",
+        "schedule": "dynamic",
+        "chunk": 16,
+        "vector": "native",
+        "threads": 0,
+    },
+    model=model_pieces("MLHD", _neighbor_work),
+)
+
 RECIPES: tuple[Recipe, ...] = (
     *ATTENTION_PREFILL,
     *ATTENTION_DECODE,
     *ATTENTION_MERGE,
     *LINEAR_ATTENTION,
     *LOWRANK_KEYS,
+    *NEIGHBOR_ATTENTION,
 )

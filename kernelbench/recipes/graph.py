@@ -141,6 +141,24 @@ SPMM_BACKWARD = cpp_recipes(
 )
 
 
+def _model_back(knobs: Knobs, facts: Facts) -> float:
+    """A gather of all heads' gradients for each entry, and an exponential of each beside it."""
+    heads = facts.get("H", math.nan)
+    known = {**facts, "N": heads * facts.get("F", math.nan) + EXP_FLOPS * heads}
+    return model_gather("N", 4.0, "KN", by_row=False)(knobs, known)
+
+
+GAT_BACKWARD = cpp_recipes(
+    "gat_backward",
+    "by-columns",
+    "Entries are sorted by column first; what is read of dY serves weights and features at once.",
+    knobs=BY_COLUMNS,
+    constraints=(PRODUCTS_FIT, USEFUL_THREADS, USEFUL_VECTOR),
+    default={**DEFAULT, "group": 4, "width": 1024},
+    model=_model_back,
+)
+
+
 def _model_typed(knobs: Knobs, facts: Facts) -> float:
     """The dense product's, with panels of the weights that are packed for each piece of edges."""
     return PRODUCT({**knobs, "mc": knobs["share"]}, facts)
@@ -176,4 +194,4 @@ TYPED_LINEAR = cpp_recipes(
     model=_model_typed,
 )
 
-RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG, *SPMM_BACKWARD, *TYPED_LINEAR)
+RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG, *SPMM_BACKWARD, *GAT_BACKWARD, *TYPED_LINEAR)

@@ -141,6 +141,41 @@ USEFUL_CHUNK = Constraint(
     lambda knobs, _: knobs["schedule"] == "dynamic" or knobs["chunk"] == CHUNK.values[0],
 )
 
+
+def _model_spqr(knobs: Knobs, facts: Facts) -> float:
+    """A word of each row of a tile; a weight takes three operations to be a number."""
+    if not {"G", "H", *ASKED} <= facts.keys():
+        return math.nan
+    words, rows = 16 * facts["G"] * facts["H"], integer(knobs, "rows")
+    largest = min(1.0, rows / (16 * facts["G"]))
+    return roofline_us(80 * words, 8.5 * words, knobs, facts, chains=2.0 * rows, largest=largest)
+
+
+SPQR = cpp_recipes(
+    "spqr_gemv",
+    "words",
+    "Words become vectors by shifts; rows of a tile share the activations, and what codes mean.",
+    knobs=(
+        make_knob("rows", 2, 4, 8, 16, meaning="rows of a tile that share what is loaded"),
+        make_knob("ahead", 0, 16, 64, meaning="tiles ahead whose words are asked for; 0: none"),
+        CHAINS,
+        SCHEDULE,
+        make_knob("chunk", 1, 8, 64, meaning="groups of rows dealt at a time, unless static"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(
+        Constraint(
+            "a static schedule has no chunk",
+            lambda knobs, _: knobs["schedule"] != "static" or knobs["chunk"] == 1,
+        ),
+        USEFUL_THREADS,
+        USEFUL_VECTOR,
+    ),
+    default={**DEFAULT, "rows": 8, "ahead": 16, "chains": 2, "chunk": 8},
+    model=_model_spqr,
+)
+
 RECIPES = (
     *(
         recipe
@@ -193,4 +228,5 @@ RECIPES = (
         model=_model_dots,
         policies=HALVES,
     ),
+    *SPQR,
 )

@@ -168,6 +168,13 @@ def _highest_first(planes: np.ndarray) -> np.ndarray:
 
 
 MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
+    "spqr_gemv": {
+        "no outliers": lambda i: {**i, "outliers": np.zeros_like(i["outliers"])},
+        "halves of a word swapped": lambda i: {**i, "words": i["words"][..., ::-1].copy()},
+        "no offsets": lambda i: {**i, "tiles": i["tiles"] * np.float16([1, 0, 1, 0])},
+        "the tile of a neighbour": lambda i: {**i, "tiles": _of_neighbour(i["tiles"])},
+        "outliers begin a row late": lambda i: {**i, "row_ptr": np.roll(i["row_ptr"], 1)},
+    },
     "gemv_w4a16": {
         "nibbles swapped": lambda i: {**i, "q": _swap(i["q"])},
         "zero points swapped": lambda i: {**i, "zeros": _swap(i["zeros"])},

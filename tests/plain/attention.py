@@ -94,10 +94,21 @@ def _lowrank_key_rope_gemm(s: Structure, i: Arrays, t: type) -> np.ndarray:
     return k
 
 
+def _neighbor_attention(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """List by list, of which the neighbours alone are looked at."""
+    q, k, v = (np.swapaxes(i[name].astype(t), 1, 2) for name in "qkv")
+    o = np.zeros(i["q"].shape, t)
+    for m, n in enumerate(i["count"]):
+        own = (each[m, :, :n] for each in (q, k, v))
+        o[m, :n] = np.swapaxes(_join_blocks(*own, np.ones((n, n), bool)), 0, 1)
+    return o
+
+
 PLAIN: dict[str, Implementation] = {
     "attention_prefill": _attention_prefill,
     "attention_decode_gqa": _attention_decode_gqa,
     "attention_partial_merge": _attention_partial_merge,
     "linear_attention_relu": _linear_attention_relu,
     "lowrank_key_rope_gemm": _lowrank_key_rope_gemm,
+    "neighbor_attention": _neighbor_attention,
 }

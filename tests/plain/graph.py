@@ -48,6 +48,26 @@ def _push(s: Structure, i: Arrays, t: type) -> Arrays:
     return {"d_values": d_values, "d_B": d_B}
 
 
+def _go_back(s: Structure, i: Arrays, t: type) -> Arrays:
+    """Row by row, each of which adds to the sums of its columns."""
+    indptr, indices = s.arrays["indptr"], s.arrays["indices"]
+    a_row, a_col, X, dY = (i[name].astype(t) for name in ("a_row", "a_col", "X", "dY"))
+    d_row, d_col, dX = np.zeros_like(a_row), np.zeros_like(a_col), np.zeros_like(X)
+    for row, (first, last) in enumerate(itertools.pairwise(indptr)):
+        if first < last:
+            columns = indices[first:last]
+            s_row = a_row[row] + a_col[columns]
+            e = np.where(s_row > 0, s_row, t(0.2) * s_row)
+            risen = np.exp(e - e.max(0))
+            alpha = risen / risen.sum(0)
+            told = (dY[row] * X[columns]).sum(2)
+            change = alpha * (told - (alpha * told).sum(0)) * np.where(s_row > 0, t(1), t(0.2))
+            d_row[row] = change.sum(0)
+            d_col[columns] += change
+            dX[columns] += alpha[:, :, None] * dY[row]
+    return {"d_row": d_row, "d_col": d_col, "dX": dX}
+
+
 def _transform(s: Structure, i: Arrays, t: type) -> np.ndarray:
     """Each edge by itself."""
     X, W = i["X"].astype(t), i["W"].astype(t)
@@ -60,5 +80,6 @@ PLAIN: dict[str, Implementation] = {
     "gat_fused": _attend,
     "embedding_bag": _pool,
     "spmm_backward": _push,
+    "gat_backward": _go_back,
     "typed_linear": _transform,
 }

@@ -65,10 +65,28 @@ def _bsr_sdd(s: Structure, i: Arrays, t: type) -> np.ndarray:
     return h
 
 
+def _spqr_gemv(s: Structure, i: Arrays, t: type) -> Arrays:
+    """Bit by bit, a column of tiles after the other; outliers one by one."""
+    x, tiles = i["x"].astype(t), i["tiles"].astype(t)
+    bits = np.unpackbits(i["words"].view(np.uint8), axis=-1, bitorder="little")[..., :54]
+    fields = (bits.reshape(*bits.shape[:2], 18, 3) * [1, 2, 4]).sum(-1).astype(t)
+    y = np.zeros(len(bits), t)
+    for c in range(s.axes["H"]):
+        tile = np.repeat(tiles[:, c], 16, 0)
+        scale = tile[:, 0] * (fields[:, c, 0] - tile[:, 1])
+        zero = tile[:, 2] * (fields[:, c, 1] - tile[:, 3])
+        y += scale * ((fields[:, c, 2:] - zero[:, None]) * x[16 * c : 16 * c + 16]).sum(1)
+    for row, (first, last) in enumerate(itertools.pairwise(i["row_ptr"])):
+        for p in range(first, last):
+            y[row] += i["outliers"][p].astype(t) * x[i["cols"][p]]
+    return {"y": y}
+
+
 PLAIN: dict[str, Implementation] = {
     "bsr_sdd": _bsr_sdd,
     "bsr_spmm": _bsr_spmm,
     "spmm_nm": _spmm_nm,
     "spmm_lscd": _spmm_lscd,
     "spmm_shflbw": _spmm_shflbw,
+    "spqr_gemv": _spqr_gemv,
 }

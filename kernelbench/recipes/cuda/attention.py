@@ -202,10 +202,43 @@ LOWRANK_KEYS = (
     ),
 )
 
+
+def _plan_neighbors(_: Knobs) -> LaunchPlan:
+    def make(width: int) -> Table:
+        return launch(
+            f"neighbor_attention<{width}>",
+            when=[f"D == {width}"],
+            grid=["M * H"],
+            block=["THREADS"],
+            args=["L", "H", "q", "k", "v", "count", "o"],
+        )
+
+    return LaunchPlan([make(width) for width in (16, 32, 64)])
+
+
+NEIGHBOR_ATTENTION = (
+    cuda_recipe(
+        "neighbor_attention",
+        "lists",
+        "A block has one head of a list: keys, all scores, then values in shared memory.",
+        template="neighbor_attention",
+        knobs=(
+            make_knob("threads", 32, 64, 128, 256, meaning="threads per block"),
+            make_knob("each", 1, 2, 4, 8, meaning="queries that a thread has at once"),
+            UNROLL,
+            EXPONENTIAL,
+        ),
+        constraints=(),
+        default={"threads": 128, "each": 4, "unroll": 4, "exponential": "exp2"},
+        plan=_plan_neighbors,
+    ),
+)
+
 RECIPES: tuple[Recipe, ...] = (
     *ATTENTION_PREFILL,
     *ATTENTION_DECODE,
     *ATTENTION_MERGE,
     *LINEAR_ATTENTION,
     *LOWRANK_KEYS,
+    *NEIGHBOR_ATTENTION,
 )

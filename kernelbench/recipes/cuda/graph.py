@@ -113,10 +113,38 @@ SPMM_BACKWARD = (
 )
 
 
+def _plan_back(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"gat_backward<{width}>",
+            when=conditions,
+            grid=["cdiv(M * H, THREADS // LANES)"],
+            block=["THREADS"],
+            args=["M", "H", "F", "indptr", "indices", *BACKWARD, "told"],
+        )
+
+    launches = [{"zero": "d_col"}, {"zero": "dX"}, *by_width(integer(knobs, "vector"), "F", make)]
+    return LaunchPlan(launches, {"told": {"shape": ["nnz", "H"], "dtype": "float32"}})
+
+
+BACKWARD = ("a_row", "a_col", "X", "dY", "d_row", "d_col", "dX")
+GAT_BACKWARD = (
+    cuda_recipe(
+        "gat_backward",
+        "row-heads",
+        "Lanes share a row and head; columns get their sums by atomics, weights are made again.",
+        template="gat_backward",
+        knobs=(THREADS, LANES, VECTOR, UNROLL, EXPONENTIAL),
+        constraints=(),
+        default={**DEFAULT, "lanes": 4},
+        plan=_plan_back,
+    ),
+)
+
 TYPED_LINEAR = recipe_of_segments(
     "typed_linear",
     "Rows are gathered into shared memory; a block finds its type by counting tiles.",
     *("src", "seg_ptr"),
 )
 
-RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG, *SPMM_BACKWARD, TYPED_LINEAR)
+RECIPES: tuple[Recipe, ...] = (*GAT, *EMBEDDING_BAG, *SPMM_BACKWARD, *GAT_BACKWARD, TYPED_LINEAR)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...recipe import Knobs
+from ...recipe import Constraint, Knobs
 from .._front_matter import LaunchPlan
 from .._knobs import make_knob
 from ._knobs import LANES, ROWS, UNROLL, fits_block, fits_shared, product
@@ -50,6 +50,39 @@ def _plan_panels(kernel: str, args: str) -> Planner:
     )
     return lambda _: LaunchPlan([only])
 
+
+def _plan_spqr(knobs: Knobs) -> LaunchPlan:
+    only = launch(
+        f"spqr_rows<{knobs['team']}, {knobs['rows']}>",
+        grid=["cdiv(16 * G, ROWS)"],
+        block=["TEAM", "ROWS"],
+        args=["G", "H", "x", "words", "tiles", "row_ptr", "cols", "outliers", "y"],
+    )
+    return LaunchPlan([only])
+
+
+SPQR = (
+    cuda_recipe(
+        "spqr_gemv",
+        "row-team",
+        "Threads of a team have words of a row in turn, and then its outliers.",
+        template="spqr_gemv",
+        knobs=(
+            make_knob("team", 8, 16, 32, 64, meaning="threads that share a row"),
+            ROWS,
+            UNROLL,
+        ),
+        constraints=(
+            fits_block(lambda knobs: product(knobs, "team", "rows")),
+            Constraint(
+                "warps that share a row have a block to themselves",
+                lambda knobs, _: knobs["team"] != 64 or knobs["rows"] == 1,
+            ),
+        ),
+        default={"team": 32, "rows": 4, "unroll": 2},
+        plan=_plan_spqr,
+    ),
+)
 
 RECIPES = (
     cuda_recipe(
@@ -122,4 +155,5 @@ RECIPES = (
             ]
         ),
     ),
+    *SPQR,
 )
