@@ -130,4 +130,29 @@ FUSED_ADAM = (
     *_adam("tiles", "Tiles of the tensors are dealt in turn.", SCHEDULE, TILE),
 )
 
-RECIPES = (*RMSNORM_BACKWARD, *LAYERNORM_BACKWARD, *CROSS_ENTROPY, *FUSED_ADAM)
+
+def _chain_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """Read and written once; of five operations about three are joined to one where they are."""
+    count = facts["M"]
+    flops = count * facts["K"] * (0.5 if knobs["fold"] else 1.5)
+    return flops, count, count, count_threads(knobs, facts), float(integer(knobs, "unroll"))
+
+
+CHAIN = cpp_recipes(
+    "elementwise_chain",
+    "registers",
+    "All operations on a tile that registers hold; the table is read once for each.",
+    knobs=(
+        make_knob("unroll", 2, 4, 8, 16, meaning="vectors that a turn of the table is for"),
+        make_knob("fold", 0, 1, meaning="1: operations are joined to products with a sum"),
+        make_knob("ahead", 0, 512, 2048, meaning="floats that are asked for ahead; 0: none"),
+        STREAM,
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(USEFUL_THREADS, USEFUL_VECTOR),
+    default={**DEFAULT, "unroll": 8, "fold": 1},
+    model=model_pieces("MK", _chain_work),
+)
+
+RECIPES = (*RMSNORM_BACKWARD, *LAYERNORM_BACKWARD, *CROSS_ENTROPY, *FUSED_ADAM, *CHAIN)

@@ -60,9 +60,19 @@ def _fused_adam(_: Structure, i: Arrays, t: type) -> Arrays:
     return {"p1": p * (t(1) - rate * t(0.01)) - rate / c1 * way, "m1": mean, "v1": square}
 
 
+def _elementwise_chain(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Each operation as a function of numpy's own."""
+    calls = (np.add, np.subtract, np.multiply, np.divide, lambda v, c: np.abs(np.subtract(c, v)))
+    v = i["x"].astype(t)
+    for kind, constant in zip(i["code"].astype(int), i["c"].astype(t), strict=True):
+        v = calls[kind](v, constant)
+    return v
+
+
 PLAIN: dict[str, Implementation] = {
     "rmsnorm_backward": _rmsnorm_backward,
     "layernorm_backward": _layernorm_backward,
     "cross_entropy_ls": _cross_entropy_ls,
     "fused_adam": _fused_adam,
+    "elementwise_chain": _elementwise_chain,
 }

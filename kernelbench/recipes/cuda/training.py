@@ -147,4 +147,35 @@ FUSED_ADAM = cuda_recipe(
     plan=_plan_adam,
 )
 
-RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD, CROSS_ENTROPY, FUSED_ADAM)
+
+def _plan_chain(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        pieces = f"M // {width}" if width > 1 else "M"
+        return launch(
+            f"run_chain<{width}>",
+            when=conditions,
+            grid=[f"cdiv({pieces}, THREADS * EACH)"],
+            block=["THREADS"],
+            args=[pieces, "K", "x", "code", "c", "y"],
+        )
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "M", make))
+
+
+CHAIN = cuda_recipe(
+    "elementwise_chain",
+    "registers",
+    "A thread keeps its numbers in registers and goes over the table once.",
+    template="elementwise_chain",
+    knobs=(
+        THREADS,
+        make_knob("each", 1, 2, 4, meaning="pieces that a thread has"),
+        VECTOR,
+        UNROLL,
+    ),
+    constraints=(),
+    default={"threads": 256, "each": 2, "vector": 4, "unroll": 2},
+    plan=_plan_chain,
+)
+
+RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD, CROSS_ENTROPY, FUSED_ADAM, CHAIN)
