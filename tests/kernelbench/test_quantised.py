@@ -167,6 +167,12 @@ def _highest_first(planes: np.ndarray) -> np.ndarray:
     return np.packbits(np.unpackbits(planes, axis=-1, bitorder="little"), axis=-1)
 
 
+def _leave_out_columns(i: Arrays) -> Arrays:
+    x = i["x"].copy()
+    x[:, i["columns"]] = 0
+    return {**i, "x": x}
+
+
 MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
     "spqr_gemv": {
         "no outliers": lambda i: {**i, "outliers": np.zeros_like(i["outliers"])},
@@ -202,6 +208,16 @@ MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
         "bits from the highest on": lambda i: {**i, "x": _highest_first(i["x"])},
         "planes from the highest on": lambda i: {**i, "w": i["w"][:, ::-1]},
         "bits of w turned over": lambda i: {**i, "w": ~i["w"]},
+    },
+    "w8a8_outlier_linear": {
+        "outliers counted twice": lambda i: {**i, "outliers": 2 * i["outliers"]},
+        "codes of outlier columns left out": _leave_out_columns,
+        "outliers in steps of their token": lambda i: {
+            **i,
+            "outliers": i["outliers"] * i["sx"][:, None],
+        },
+        "columns in another order": lambda i: {**i, "columns": np.sort(i["columns"])},
+        "no outliers": lambda i: {**i, "outliers": np.zeros_like(i["outliers"])},
     },
     "mxfp4_quantize": {
         "the sign lost": lambda i: {**i, "x": np.abs(i["x"])},
