@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from ..recipe import Facts, Knobs, Recipe
+from ..recipe import Constraint, Facts, Knobs, Recipe
 from ._knobs import (
     SCHEDULE,
     THREADS,
@@ -14,6 +14,7 @@ from ._knobs import (
     VECTOR,
     integer,
     make_knob,
+    register_budget,
 )
 from ._modelled import OWN_CACHE_BYTES, model_pieces
 from ._render import cpp_recipes
@@ -54,4 +55,52 @@ HASHGRID_ENCODE = cpp_recipes(
     model=model_pieces("MVT", _encode_work),
 )
 
-RECIPES: tuple[Recipe, ...] = (*HASHGRID_ENCODE,)
+
+def _attend_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """Of each sample four rows of a map; of a head of several vectors the list is gone through as
+    often as these do not fit registers."""
+    pairs = facts["M"] * facts["H"]
+    samples, lanes = pairs * facts["L"] * facts["P"], facts["vector_bytes"] / 4
+    vectors = math.ceil(facts["D"] / lanes)
+    passes = math.ceil(vectors / integer(knobs, "vectors"))
+    chains = integer(knobs, "unroll") * min(vectors, integer(knobs, "vectors"))
+    flops = samples * (60.0 + 8 * vectors * lanes + 8 * LOAD_FLOPS * passes)
+    maps = facts["S"] * facts["H"] * facts["D"]
+    again = 1.0 if 4 * maps < OWN_CACHE_BYTES or knobs["order"] == "heads" else 2.0
+    pieces = math.ceil(facts["M"] / integer(knobs, "queries"))
+    return flops, again * maps + 3 * samples, pairs * facts["D"], pieces, 1.0 * chains
+
+
+MS_DEFORM_ATTN = cpp_recipes(
+    "ms_deform_attn",
+    "by-list",
+    "The elements that a query's head reads are listed, and then added up vector by vector.",
+    knobs=(
+        make_knob("queries", 4, 16, 64, meaning="queries of a piece"),
+        make_knob("vectors", 1, 2, 4, 8, meaning="vectors of a head in registers"),
+        make_knob("unroll", 1, 2, 4, meaning="elements that are under way together"),
+        make_knob("ahead", 0, 1, meaning="1: elements are asked for as they are listed"),
+        make_knob("order", "queries", "heads", meaning="what pieces go through last"),
+        *(SCHEDULE, VECTOR, THREADS),
+    ),
+    constraints=(
+        Constraint(
+            "the sums of all elements fit registers",
+            lambda knobs, facts: (
+                integer(knobs, "vectors") * integer(knobs, "unroll") <= register_budget(facts)
+            ),
+        ),
+        *(USEFUL_THREADS, USEFUL_VECTOR),
+    ),
+    default={
+        **DEFAULT,
+        "queries": 16,
+        "vectors": 4,
+        "unroll": 2,
+        "ahead": 0,
+        "order": "queries",
+    },
+    model=model_pieces("MHLPSD", _attend_work),
+)
+
+RECIPES: tuple[Recipe, ...] = (*HASHGRID_ENCODE, *MS_DEFORM_ATTN)

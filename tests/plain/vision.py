@@ -32,6 +32,28 @@ def _encode_by_hash(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return blend()
 
 
+def _attend_to_maps(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """A sample of maps with zeros around them at a time, interpolated across, and then down."""
+    value, loc, weight = (i[name].astype(t) for name in ("value", "loc", "weight"))
+    y, first = np.zeros((*loc.shape[:2], value.shape[2]), t), 0
+    head = np.arange(loc.shape[1])
+    for level, (rows, columns) in enumerate(i["shapes"].astype(int)):
+        maps = value[first : first + rows * columns].reshape(rows, columns, *value.shape[1:])
+        maps = np.pad(maps, ((2, 2), (2, 2), (0, 0), (0, 0)))
+        first += rows * columns
+        for p in range(loc.shape[3]):
+            place = loc[:, :, level, p] * np.array((columns, rows), t) + t(1.5)
+            place = np.clip(place, t(0), np.array((columns + 2, rows + 2), t))
+            u, r = np.moveaxis(place.astype(int), -1, 0)
+            f, g = (place[..., d, None] - (u, r)[d][..., None].astype(t) for d in (0, 1))
+            lines = [
+                maps[r + e, u, head] * (t(1) - f) + maps[r + e, u + 1, head] * f for e in (0, 1)
+            ]
+            y += weight[:, :, level, p, None] * (lines[0] * (t(1) - g) + lines[1] * g)
+    return y
+
+
 PLAIN: dict[str, Implementation] = {
     "hashgrid_encode": _encode_by_hash,
+    "ms_deform_attn": _attend_to_maps,
 }

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...recipe import Knobs, Recipe
-from .._front_matter import LaunchPlan
-from .._knobs import make_knob
-from ._knobs import THREADS, UNROLL
-from ._recipe import cuda_recipe, launch
+from .._front_matter import LaunchPlan, Table
+from .._knobs import integer, make_knob
+from ._knobs import THREADS, UNROLL, VECTOR
+from ._recipe import by_width, cuda_recipe, launch, times
 
 DEFAULT: Knobs = {"threads": 256, "unroll": 2}
 
@@ -41,4 +43,29 @@ HASHGRID_ENCODE = cuda_recipe(
     plan=_plan_encode,
 )
 
-RECIPES: tuple[Recipe, ...] = (HASHGRID_ENCODE,)
+
+def _plan_attend(knobs: Knobs) -> LaunchPlan:
+    def make(width: int, conditions: Sequence[str]) -> Table:
+        return launch(
+            f"ms_deform_attn<{width}>",
+            when=conditions,
+            grid=[f"cdiv(M * H * D, {times('THREADS', width)})"],
+            block=["THREADS"],
+            args=["M", "H", "L", "P", "D", "value", "shapes", "loc", "weight", "y"],
+        )
+
+    return LaunchPlan(by_width(integer(knobs, "vector"), "D", make))
+
+
+MS_DEFORM_ATTN = cuda_recipe(
+    "ms_deform_attn",
+    "by-channel",
+    "A few channels of a query's head to a thread, which goes through all of its samples.",
+    template="ms_deform_attn",
+    knobs=(THREADS, VECTOR, UNROLL),
+    constraints=(),
+    default={**DEFAULT, "vector": 4},
+    plan=_plan_attend,
+)
+
+RECIPES: tuple[Recipe, ...] = (HASHGRID_ENCODE, MS_DEFORM_ATTN)
