@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from ..recipe import Facts, Knobs
+from ..recipe import Constraint, Facts, Knobs
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -17,8 +17,9 @@ from ._knobs import (
     VECTOR,
     integer,
     make_knob,
+    register_budget,
 )
-from ._modelled import ASKED, WIDTH, Model, model_rows, roofline_us
+from ._modelled import ASKED, OWN_CACHE_BYTES, WIDTH, Model, model_rows, roofline_us
 from ._render import cpp_recipes
 
 UNROLL = make_knob("unroll", 1, 2, 4, meaning="vectors or numbers of a row under way together")
@@ -62,6 +63,31 @@ def _model_planes(knobs: Knobs, facts: Facts) -> float:
     return roofline_us(flops, moved + 4 * facts["M"] * facts["N"], knobs, facts, chains=chains)
 
 
+def _sums_fit(knobs: Knobs, facts: Facts) -> bool:
+    return integer(knobs, "rows") * integer(knobs, "columns") <= register_budget(facts)
+
+
+def _model_groups(knobs: Knobs, facts: Facts) -> float:
+    """32 products are five operations beside a tile's loads, and unpacking them is sixteen; a panel
+    that a core does not hold comes back for every tile of tokens."""
+    if not {*"MNGB", *ASKED} <= facts.keys():
+        return math.nan
+    rows, columns = integer(knobs, "rows"), integer(knobs, "columns")
+    tiles = facts["M"] // rows + facts["M"] % rows
+    vectors = 4 * facts["N"] * facts["G"]
+    loads = rows + 1 if columns == 1 else rows + 1 / columns
+    flops = 8 * vectors * (16 + tiles * (5 * rows + loads))
+    moved = facts["G"] * (98 * facts["N"] + facts["B"] * facts["M"]) + 2 * facts["M"] * facts["N"]
+    panel = 128 * integer(knobs, "panel") * facts["G"]
+    far = 1.0 if panel < OWN_CACHE_BYTES else 1.2
+    dealt = math.ceil(facts["N"] / integer(knobs, "panel"))
+    chains = rows * columns * integer(knobs, "unroll") * 2.0
+    return far * roofline_us(
+        flops, moved, knobs, facts, chains=chains, largest=1 / dealt, dealt=dealt
+    )
+
+
+SUMS_FIT = Constraint("the tile's sums fit in the vector registers", _sums_fit)
 RECIPES = (
     *(
         recipe
@@ -118,5 +144,20 @@ RECIPES = (
         constraints=(USEFUL_THREADS,),
         default={"rows": 2, "columns": 4, "block": 64, "unroll": 2, "threads": 0},
         model=_model_planes,
+    ),
+    *cpp_recipes(
+        "w6ax_gemm",
+        "raised",
+        "Outputs are unpacked to unsigned bytes a panel at a time; tiles of exact sums of groups.",
+        knobs=(
+            make_knob("rows", 1, 2, 4, 8, meaning="tokens of a tile"),
+            make_knob("columns", 1, 2, 4, meaning="outputs of it"),
+            make_knob("panel", 4, 16, 64, meaning="outputs that are unpacked at once"),
+            make_knob("unroll", 1, 2, meaning="groups of a tile under way together"),
+            THREADS,
+        ),
+        constraints=(SUMS_FIT, USEFUL_THREADS),
+        default={"rows": 4, "columns": 1, "panel": 4, "unroll": 1, "threads": 0},
+        model=_model_groups,
     ),
 )

@@ -163,6 +163,11 @@ def _of_neighbour(array: np.ndarray) -> np.ndarray:
     return np.roll(array, 1, -1)
 
 
+def _reverse(octets: np.ndarray, size: int) -> np.ndarray:
+    """The bytes of each group of so many the other way round."""
+    return octets.reshape(-1, size)[:, ::-1].reshape(octets.shape)
+
+
 def _highest_first(planes: np.ndarray) -> np.ndarray:
     return np.packbits(np.unpackbits(planes, axis=-1, bitorder="little"), axis=-1)
 
@@ -201,6 +206,15 @@ MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
         "bits from the highest on": lambda i: {**i, "x": _highest_first(i["x"])},
         "planes from the highest on": lambda i: {**i, "w": i["w"][:, ::-1]},
         "bits of w turned over": lambda i: {**i, "w": ~i["w"]},
+    },
+    "w6ax_gemm": {
+        "bytes of a triple reversed": lambda i: {**i, "w": _reverse(i["w"], 3)},
+        "the highest bit lost": lambda i: {**i, "w": i["w"] & np.uint8(0x7F)},
+        "activations' scale of a neighbour": lambda i: {**i, "sx": _of_neighbour(i["sx"])},
+        "one scale of a row of weights": lambda i: {
+            **i,
+            "sw": np.broadcast_to(i["sw"][:, :1], i["sw"].shape),
+        },
     },
     "w8a8_outlier_linear": {
         "outliers counted twice": lambda i: {**i, "outliers": 2 * i["outliers"]},

@@ -72,8 +72,30 @@ def _apmm_bipolar(s: Structure, i: Arrays, _t: type) -> Arrays:
     return {"y": y}
 
 
+def _bits(octets: np.ndarray, size: int) -> np.ndarray:
+    """Whole numbers (..., size) from bits in the order of bytes, lowest first; the last is the
+    sign's."""
+    bits = np.unpackbits(octets, axis=-1, bitorder="little").astype(np.int64)
+    bits = bits.reshape(*octets.shape[:-1], size, -1)
+    worth = 1 << np.arange(bits.shape[-1])
+    worth[-1] *= -1
+    return np.asarray(bits @ worth)
+
+
+def _w6ax_gemm(_: Structure, i: Arrays, t: type) -> Arrays:
+    """Token by token, all groups of its products at once, then a running sum over groups."""
+    x, w = (_bits(i[name], 128) for name in "xw")
+    y = np.zeros((len(x), len(w)), t)
+    for at, token in enumerate(x):
+        sums = np.einsum("ngk,gk->ng", w, token).astype(t)
+        terms = sums * i["sx"][at].astype(t) * i["sw"].astype(t)
+        y[at] = np.add.accumulate(terms, axis=1)[:, -1]
+    return {"y": y}
+
+
 PLAIN: dict[str, Implementation] = {
     "apmm_bipolar": _apmm_bipolar,
+    "w6ax_gemm": _w6ax_gemm,
     "w8a8_outlier_linear": _w8a8_outlier_linear,
     "int_layernorm": _int_layernorm,
     "shiftgelu": _shiftgelu,

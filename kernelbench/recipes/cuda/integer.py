@@ -88,6 +88,11 @@ RECIPES = (
                 "the planes of a row",
                 _plan_tokens("apmm_rows", "M", "N", "M N G P Q w x y"),
             ),
+            (
+                "w6ax_gemm",
+                "a row of weights",
+                _plan_tokens("w6ax_rows", "N", "M", "M N G B x w sx sw y"),
+            ),
         )
     ),
 )
