@@ -216,6 +216,12 @@ MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
             "sw": np.broadcast_to(i["sw"][:, :1], i["sw"].shape),
         },
     },
+    "lut_gemv": {
+        "bits from the highest on": lambda i: {**i, "w": _highest_first(i["w"])},
+        "planes from the highest on": lambda i: {**i, "w": i["w"][:, ::-1]},
+        "nibbles swapped": lambda i: {**i, "w": _swap(i["w"])},
+        "the scale of a neighbour": lambda i: {**i, "scales": _of_neighbour(i["scales"])},
+    },
     "w8a8_outlier_linear": {
         "outliers counted twice": lambda i: {**i, "outliers": 2 * i["outliers"]},
         "codes of outlier columns left out": _leave_out_columns,
