@@ -216,6 +216,11 @@ MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
             "sw": np.broadcast_to(i["sw"][:, :1], i["sw"].shape),
         },
     },
+    "conv2d_w8a8": {
+        "no zero point": lambda i: {**i, "zero": np.zeros_like(i["zero"])},
+        "a zero point of the other sign": lambda i: {**i, "zero": -i["zero"]},
+        "a filter's rows and columns swapped": lambda i: {**i, "w": i["w"].swapaxes(1, 2)},
+    },
     "lut_gemv": {
         "bits from the highest on": lambda i: {**i, "w": _highest_first(i["w"])},
         "planes from the highest on": lambda i: {**i, "w": i["w"][:, ::-1]},
