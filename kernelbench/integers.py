@@ -82,3 +82,48 @@ def draw_planes(
     if family is Family.CONSTANT:
         share = np.rint(share)
     return np.packbits(rng.random(shape, np.float32) < share, axis=2, bitorder="little")
+
+
+def sum_taps(images: np.ndarray, filters: np.ndarray) -> np.ndarray:
+    """The convolution of images (images, rows, columns, channels) with zeros around them and of
+    square filters (filters, R, R, channels): one product for each of a filter's places."""
+    (count, height, width, _), half = images.shape, filters.shape[1] // 2
+    padded = np.pad(images, ((0, 0), (half, half), (half, half), (0, 0)))
+    found = np.zeros((count, height, width, len(filters)))
+    for r, s in np.ndindex(filters.shape[1:3]):
+        found += padded[:, r : r + height, s : s + width] @ filters[:, r, s].T
+    return found
+
+
+def convolve_in_floats(torch: Any, x: Any, w: Any, zero: Any) -> Any:
+    """Sums of the products of filters with what codes of images stand for; tensors. Wide enough to
+    be exact, and then rounded to float32."""
+    wide = torch.float32 if 255 * 128 * w[0].numel() < 1 << 24 else torch.float64
+    images = (x.to(wide) - zero.to(wide)).permute(0, 3, 1, 2)
+    filters = w.to(wide).permute(0, 3, 1, 2)
+    sums = torch.nn.functional.conv2d(images, filters, padding=w.shape[1] // 2)
+    return sums.permute(0, 2, 3, 1).float()
+
+
+def multiply_taps(torch: Any, x: Any, w: Any, zero: Any) -> Any:
+    """The same by a product of int8: the taps of each place side by side, zeros outside of images;
+    what the zero point adds is taken off by the taps that lie within."""
+    half, (height, width) = w.shape[1] // 2, x.shape[1:3]
+    around = (0, 0, half, half, half, half)
+    codes, inside = (
+        torch.nn.functional.pad(each, around) for each in (x, torch.ones_like(x[:1, ..., :1]))
+    )
+    taps, is_inside = (
+        torch.cat(
+            [
+                each[:, r : r + height, s : s + width]
+                for r in range(2 * half + 1)
+                for s in range(2 * half + 1)
+            ],
+            -1,
+        )
+        for each in (codes, inside)
+    )
+    sums = torch._int_mm(taps.flatten(0, 2), w.flatten(1).t()).view(*x.shape[:3], -1)
+    weights = is_inside.double() @ w.flatten(1, 2).double().sum(2).t()
+    return (sums - weights * zero.double()).float()

@@ -11,6 +11,7 @@ import numpy as np
 
 from .coded import CODECS
 from .families import blemish, draw, full_mantissa
+from .integers import draw_whole
 from .problem import Family, Pair
 
 BOUNDS = (
@@ -144,3 +145,37 @@ def _unpack(torch: Any, codes: Any, shape: tuple[int, ...]) -> Any:
     if codes.numel() < math.prod(shape):
         codes = torch.stack((codes & 15, codes >> 4), -1)
     return codes.view(shape)
+
+
+def draw_narrow(
+    family: Family, shape: tuple[int, ...], bits: int, rng: np.random.Generator
+) -> np.ndarray:
+    """Whole numbers of so many bits, int64: of NORMAL, which is timed, and of NONFINITE every one
+    is as likely as another; of LARGE all are near the largest, and sums as large as can be."""
+    most = (1 << bits - 1) - 1
+    if family in (Family.NORMAL, Family.NONFINITE):
+        return rng.integers(-most - 1, most + 1, shape)
+    if family is Family.LARGE:
+        return rng.integers(most - 3, most + 1, shape)
+    return draw_whole(family, shape, rng, most)
+
+
+def pack_sixes(numbers: np.ndarray) -> np.ndarray:
+    """Bytes (..., 3 n) of whole numbers (..., 4 n) of 6 bits: four of them in three, the first in
+    the lowest bits."""
+    a, b, c, d = (numbers[..., at::4].astype(np.int64) & 63 for at in range(4))
+    word = a | b << 6 | c << 12 | d << 18
+    octets = np.stack((word & 255, word >> 8 & 255, word >> 16), -1).astype(np.uint8)
+    return octets.reshape(*numbers.shape[:-1], -1)
+
+
+def widen_codes(library: Any, octets: Any, size: int) -> Any:
+    """Whole numbers (rows, groups, size) that bytes stand for, of 8 bits or of 6: arrays of numpy,
+    or tensors of torch, where `library` is."""
+    if octets.shape[-1] == size:
+        return octets.view(library.int8)
+    a, b, c = (octets[..., at::3] for at in range(3))
+    codes = (a & 63, a >> 6 | (b & 15) << 2, b >> 4 | (c & 3) << 4, c >> 2)
+    # The sign is the highest of 6 bits: two places up it is a byte's.
+    found = library.stack(tuple(code << 2 for code in codes), -1).view(library.int8) >> 2
+    return found.reshape(*octets.shape[:-1], size)

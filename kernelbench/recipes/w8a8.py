@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recipes for linear layers on int8. It knows templates and knobs only."""
+"""Recipes for layers on int8. It knows templates and knobs only."""
 
 from __future__ import annotations
 
@@ -42,13 +42,22 @@ def _model(knobs: Knobs, facts: Facts) -> float:
     return PRODUCT(known, {**facts, "element_bytes": 1.0})
 
 
+def _model_convolution(knobs: Knobs, facts: Facts) -> float:
+    """The product's, of all places with filters."""
+    if not {*"MCFHWR"} <= facts.keys():
+        return math.nan
+    depth = facts["C"] * facts["R"] ** 2
+    sizes = {"M": facts["M"] * facts["H"] * facts["W"], "N": facts["F"], "K": depth}
+    return _model({**knobs, "mc": max(1, int(facts["W"]))}, {**facts, **sizes})
+
+
 PRODUCT: Model = model_product(packs_a=False)
 CONSTRAINTS = (
     Constraint("the tile's sums fit in the vector registers", _tile_fits),
     USEFUL_THREADS,
     USEFUL_VECTOR,
 )
-RECIPES = tuple(
+LINEAR = tuple(
     recipe
     for problem in ("w8a8_linear", "w8a8_outlier_linear")
     for family, summary in (
@@ -66,3 +75,27 @@ RECIPES = tuple(
         policies=HALVES,
     )
 )
+CONVOLUTION = tuple(
+    recipe
+    for family, summary in (
+        ("direct", "A border of the zero point is put around images, which stay codes."),
+        ("widened", "Images less the zero point as 16 bits, with zeros around them."),
+    )
+    for recipe in cpp_recipes(
+        "conv2d_w8a8",
+        family,
+        summary,
+        knobs=(
+            make_knob("rows", 1, 2, 3, 4, meaning="places of the tile held in registers"),
+            make_knob("columns", 2, 3, 4, 6, meaning="filters of that tile"),
+            make_knob("nc", 24, 96, 384, meaning="filters per block"),
+            VECTOR,
+            THREADS,
+        ),
+        constraints=CONSTRAINTS,
+        default=DEFAULT,
+        model=_model_convolution,
+        policies=HALVES,
+    )
+)
+RECIPES = (*LINEAR, *CONVOLUTION)

@@ -163,6 +163,11 @@ def _of_neighbour(array: np.ndarray) -> np.ndarray:
     return np.roll(array, 1, -1)
 
 
+def _reverse(octets: np.ndarray, size: int) -> np.ndarray:
+    """The bytes of each group of so many the other way round."""
+    return octets.reshape(-1, size)[:, ::-1].reshape(octets.shape)
+
+
 def _highest_first(planes: np.ndarray) -> np.ndarray:
     return np.packbits(np.unpackbits(planes, axis=-1, bitorder="little"), axis=-1)
 
@@ -208,6 +213,26 @@ MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
         "bits from the highest on": lambda i: {**i, "x": _highest_first(i["x"])},
         "planes from the highest on": lambda i: {**i, "w": i["w"][:, ::-1]},
         "bits of w turned over": lambda i: {**i, "w": ~i["w"]},
+    },
+    "w6ax_gemm": {
+        "bytes of a triple reversed": lambda i: {**i, "w": _reverse(i["w"], 3)},
+        "the highest bit lost": lambda i: {**i, "w": i["w"] & np.uint8(0x7F)},
+        "activations' scale of a neighbour": lambda i: {**i, "sx": _of_neighbour(i["sx"])},
+        "one scale of a row of weights": lambda i: {
+            **i,
+            "sw": np.broadcast_to(i["sw"][:, :1], i["sw"].shape),
+        },
+    },
+    "conv2d_w8a8": {
+        "no zero point": lambda i: {**i, "zero": np.zeros_like(i["zero"])},
+        "a zero point of the other sign": lambda i: {**i, "zero": -i["zero"]},
+        "a filter's rows and columns swapped": lambda i: {**i, "w": i["w"].swapaxes(1, 2)},
+    },
+    "lut_gemv": {
+        "bits from the highest on": lambda i: {**i, "w": _highest_first(i["w"])},
+        "planes from the highest on": lambda i: {**i, "w": i["w"][:, ::-1]},
+        "nibbles swapped": lambda i: {**i, "w": _swap(i["w"])},
+        "the scale of a neighbour": lambda i: {**i, "scales": _of_neighbour(i["scales"])},
     },
     "w8a8_outlier_linear": {
         "outliers counted twice": lambda i: {**i, "outliers": 2 * i["outliers"]},

@@ -10,6 +10,7 @@ import pytest
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Arrays, Expected, Family, Problem
+from kernelwright.tests.plain.convolution import PLAIN as CONVOLUTIONS
 
 Gates = Callable[[Problem, Arrays, dict[str, Expected], Family], list[str]]
 Kernel = Callable[[Arrays], np.ndarray]
@@ -73,6 +74,19 @@ def _int_layernorm(
     return np.asarray(half(d * np.floor(LARGEST / root) / 2) + i["bias"])
 
 
+def _convolve(i: Arrays, *, has_bare_border: bool = False) -> np.ndarray:
+    """With a bare border zeros stand around the image as codes, and zero is taken off them too."""
+    problem = registry.get("conv2d_w8a8")
+    structure = problem.structure(problem.workload("tiny"))
+    half = structure.axes["R"] // 2
+    if not has_bare_border:
+        half = 0
+    apart = {**i, "x": np.pad(i["x"], ((0, 0), (half, half), (half, half), (0, 0)))}
+    found = CONVOLUTIONS["conv2d_w8a8"](structure, apart, np.float32)
+    assert isinstance(found, np.ndarray)
+    return found[:, half : found.shape[1] - half, half : found.shape[2] - half]
+
+
 KERNELS: dict[str, tuple[Kernel, dict[str, Kernel]]] = {
     "shiftmax": (
         _shiftmax,
@@ -104,6 +118,10 @@ KERNELS: dict[str, tuple[Kernel, dict[str, Kernel]]] = {
             "nine steps": partial(_int_layernorm, steps=9),
             "steps until they are done": partial(_int_layernorm, steps=30),
         },
+    ),
+    "conv2d_w8a8": (
+        _convolve,
+        {"a border of code 0": partial(_convolve, has_bare_border=True)},
     ),
 }
 """By problem: the right one, and those that lack a step."""

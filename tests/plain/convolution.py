@@ -65,9 +65,25 @@ def _scan(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return y
 
 
+def _convolve_codes(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Sums of codes, then for each place what the taps that lie within weigh, times zero."""
+    x, w, half = i["x"].astype(np.float64), i["w"].astype(np.float64), s.axes["R"] // 2
+    around = ((0, 0), (half, half), (half, half), (0, 0))
+    shape = w.shape[1:3]
+    sums, inside = (
+        np.lib.stride_tricks.sliding_window_view(np.pad(each, around), shape, axis=(1, 2))
+        for each in (x, np.ones_like(x[:1, ..., :1]))
+    )
+    products = np.einsum("ipqcrs,frsc->ipqf", sums, w)
+    weights = np.einsum("ipqrs,frs->ipqf", inside[..., 0, :, :], w.sum(3))
+    found = (products - weights * float(i["zero"][0])).astype(t)
+    return found * i["scale"].astype(t) + i["bias"].astype(t)
+
+
 PLAIN: dict[str, Implementation] = {
     "causal_conv1d": _convolve_causally,
     "conv2d_nchw": _convolve,
+    "conv2d_w8a8": _convolve_codes,
     "depthwise_conv": _convolve_by_channel,
     "ssm_state_update": _update_state,
     "mamba2_ssd_chunk_scan": _scan,

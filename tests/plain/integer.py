@@ -72,8 +72,44 @@ def _apmm_bipolar(s: Structure, i: Arrays, _t: type) -> Arrays:
     return {"y": y}
 
 
+def _bits(octets: np.ndarray, size: int) -> np.ndarray:
+    """Whole numbers (..., size) from bits in the order of bytes, lowest first; the last is the
+    sign's."""
+    bits = np.unpackbits(octets, axis=-1, bitorder="little").astype(np.int64)
+    bits = bits.reshape(*octets.shape[:-1], size, -1)
+    worth = 1 << np.arange(bits.shape[-1])
+    worth[-1] *= -1
+    return np.asarray(bits @ worth)
+
+
+def _w6ax_gemm(_: Structure, i: Arrays, t: type) -> Arrays:
+    """Token by token, all groups of its products at once, then a running sum over groups."""
+    x, w = (_bits(i[name], 128) for name in "xw")
+    y = np.zeros((len(x), len(w)), t)
+    for at, token in enumerate(x):
+        sums = np.einsum("ngk,gk->ng", w, token).astype(t)
+        terms = sums * i["sx"][at].astype(t) * i["sw"].astype(t)
+        y[at] = np.add.accumulate(terms, axis=1)[:, -1]
+    return {"y": y}
+
+
+def _lut_gemv(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Plane by plane: where bits are 1 twice the activations, less the sum of all."""
+    x, total = i["x"].astype(t), np.zeros((s.axes["M"], s.axes["N"]), t)
+    bits = np.unpackbits(i["w"].astype(np.uint8), axis=2, bitorder="little").astype(t)
+    for g in range(s.axes["G"]):
+        part = slice(128 * g, 128 * g + 128)
+        own = x[:, part]
+        for p in range(s.axes["P"]):
+            sums = 2 * (bits[:, p, part] @ own.T) - own.sum(1)
+            total += t(2**p) * sums * i["scales"][:, g : g + 1].astype(t)
+    return total
+
+
 PLAIN: dict[str, Implementation] = {
     "apmm_bipolar": _apmm_bipolar,
+    "w6ax_gemm": _w6ax_gemm,
+    "lut_gemv": _lut_gemv,
     "w8a8_outlier_linear": _w8a8_outlier_linear,
     "int_layernorm": _int_layernorm,
     "shiftgelu": _shiftgelu,

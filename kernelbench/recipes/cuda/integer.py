@@ -12,6 +12,14 @@ WARPS = make_knob("rows", 2, 4, 8, 16, meaning="rows per block, a warp each")
 
 TOKENS = make_knob("tokens", 2, 4, 8, 16, meaning="tokens that share a load of weights")
 
+DEPTH = make_knob("depth", 1, 2, 4, 8, meaning="groups whose tables are made at once")
+LOOKED_UP = launch(
+    "lut_rows",
+    grid=["cdiv(M, THREADS)", "N"],
+    block=["THREADS"],
+    args=["M", "N", "G", "P", "x", "w", "scales", "y"],
+)
+
 
 def _plan_tokens(kernel: str, outputs: str, tokens: str, args: str) -> Planner:
     """A team of threads to each output, some tokens at a time.
@@ -88,6 +96,21 @@ RECIPES = (
                 "the planes of a row",
                 _plan_tokens("apmm_rows", "M", "N", "M N G P Q w x y"),
             ),
+            (
+                "w6ax_gemm",
+                "a row of weights",
+                _plan_tokens("w6ax_rows", "N", "M", "M N G B x w sx sw y"),
+            ),
         )
+    ),
+    cuda_recipe(
+        "lut_gemv",
+        "tables",
+        "Tables of the sums of four activations with signs in shared memory; a thread has a row.",
+        template="lut_gemv",
+        knobs=(THREADS, DEPTH),
+        constraints=(),
+        default={"threads": 64, "depth": 1},
+        plan=lambda _: LaunchPlan([LOOKED_UP]),
     ),
 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA recipes for linear layers on int8, by products of four codes at once (__dp4a)."""
+"""CUDA recipes for layers on int8, by products of four codes at once (__dp4a)."""
 
 from __future__ import annotations
 
@@ -35,6 +35,13 @@ OUTLIERS = launch(
     grid=["cdiv(N, THREADS // LANES)", "min(cdiv(M, TOKENS), 65535)"],
     block=["THREADS"],
     args=["M", "N", "K", "S", "x", "w", "sx", "sw", "columns", "outliers", "y"],
+)
+PLACES = make_knob("places", 2, 4, 8, 16, meaning="places that share a load of weights")
+CONVOLVED = launch(
+    "conv_places",
+    grid=["cdiv(F, THREADS // LANES)", "min(cdiv(M * H * W, PLACES), 65535)"],
+    block=["THREADS"],
+    args=["M", "C", "F", "H", "W", "R", "x", "w", "zero", "scale", "bias", "y"],
 )
 
 
@@ -91,5 +98,15 @@ RECIPES: tuple[Recipe, ...] = (
         constraints=(),
         default=DEFAULT,
         plan=lambda _: LaunchPlan([OUTLIERS]),
+    ),
+    cuda_recipe(
+        "conv2d_w8a8",
+        "taps",
+        "A team of threads goes along a filter, for a few places; taps outside are left out.",
+        template="conv2d_w8a8",
+        knobs=(THREADS, LANES, PLACES, UNROLL),
+        constraints=(),
+        default={**DEFAULT, "places": 4},
+        plan=lambda _: LaunchPlan([CONVOLVED]),
     ),
 )
