@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import math
+
 from ..policies import HALVES
-from ..recipe import Facts, Knob, Knobs, Recipe
+from ..recipe import Constraint, Facts, Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
     SCHEDULE,
@@ -16,6 +18,7 @@ from ._knobs import (
     VECTOR,
     integer,
     make_knob,
+    register_budget,
 )
 from ._modelled import EXP_FLOPS, Model, count_threads, model_pieces, model_rows
 from ._render import cpp_recipes
@@ -155,4 +158,62 @@ CHAIN = cpp_recipes(
     model=model_pieces("MK", _chain_work),
 )
 
-RECIPES = (*RMSNORM_BACKWARD, *LAYERNORM_BACKWARD, *CROSS_ENTROPY, *FUSED_ADAM, *CHAIN)
+
+def _galore_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """Two products; of each step as many loads as a tile has rows and vectors."""
+    rows, vectors = integer(knobs, "rows"), integer(knobs, "vectors")
+    m, n, rank = facts["M"], facts["N"], facts["R"]
+    block = integer(knobs, "tiles") * vectors * facts["vector_bytes"] / 4
+    busy = min(1.0, rows * vectors / (rows + vectors))
+    # P is read from a farther cache for each block, and sums are loaded and stored once a piece.
+    work = 1.0 / busy + 8.0 / block + 1.0 / integer(knobs, "depth")
+    size, low = m * n, rank * n
+    return (
+        4 * size * rank * work,
+        2 * size + m * rank + 2 * low,
+        size + 2 * low,
+        math.ceil(n / block),
+        1.0 * rows * vectors,
+    )
+
+
+GALORE_ADAM = cpp_recipes(
+    "galore_adam_step",
+    "by-columns",
+    "A few columns go through projection, Adam and update at once, and stay in the caches.",
+    knobs=(
+        make_knob("rows", 2, 4, 6, 8, meaning="rows of a tile in registers"),
+        make_knob("vectors", 1, 2, 3, meaning="vectors of columns of a tile"),
+        make_knob("tiles", 1, 2, 4, meaning="tiles side by side that share a block of columns"),
+        make_knob("depth", 64, 128, 256, meaning="terms of a sum that is made by itself"),
+        make_knob("schedule", "static", "dynamic", meaning="how blocks are dealt to threads"),
+        *(VECTOR, THREADS),
+    ),
+    constraints=(
+        Constraint(
+            "the tile has enough sums to hide latency, and fits registers",
+            lambda knobs, facts: (
+                4 <= integer(knobs, "rows") * integer(knobs, "vectors") <= register_budget(facts)
+            ),
+        ),
+        *(USEFUL_THREADS, USEFUL_VECTOR),
+    ),
+    default={
+        **DEFAULT,
+        "rows": 6,
+        "vectors": 2,
+        "tiles": 4,
+        "depth": 256,
+        "schedule": "dynamic",
+    },
+    model=model_pieces("MNR", _galore_work),
+)
+
+RECIPES = (
+    *RMSNORM_BACKWARD,
+    *LAYERNORM_BACKWARD,
+    *CROSS_ENTROPY,
+    *FUSED_ADAM,
+    *CHAIN,
+    *GALORE_ADAM,
+)

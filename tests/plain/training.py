@@ -69,10 +69,24 @@ def _elementwise_chain(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return v
 
 
+def _galore_adam_step(_: Structure, i: Arrays, t: type) -> Arrays:
+    """A column of the projection at a time: each adds its part of the update to the weight."""
+    w, g, p, m, v, (rate, c1, c2) = (i[n].astype(t) for n in ("W", "G", "P", "m", "v", "step"))
+    mean, square, moved = np.empty_like(m), np.empty_like(v), np.zeros_like(w)
+    for k, column in enumerate(p.T):
+        r = np.sum(column[:, None] * g, axis=0)
+        mean[k] = m[k] + t(1 - 0.9) * (r - m[k])
+        square[k] = t(0.999) * v[k] + t(1 - 0.999) * (r * r)
+        way = mean[k] / (np.sqrt(square[k]) / np.sqrt(c2) + t(1e-8))
+        moved += column[:, None] * way
+    return {"W1": w - rate / c1 * moved, "m1": mean, "v1": square}
+
+
 PLAIN: dict[str, Implementation] = {
     "rmsnorm_backward": _rmsnorm_backward,
     "layernorm_backward": _layernorm_backward,
     "cross_entropy_ls": _cross_entropy_ls,
     "fused_adam": _fused_adam,
     "elementwise_chain": _elementwise_chain,
+    "galore_adam_step": _galore_adam_step,
 }

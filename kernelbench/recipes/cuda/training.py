@@ -178,4 +178,35 @@ CHAIN = cuda_recipe(
     plan=_plan_chain,
 )
 
-RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD, CROSS_ENTROPY, FUSED_ADAM, CHAIN)
+
+def _plan_galore(_: Knobs) -> LaunchPlan:
+    def tiles(rows: str) -> list[str]:
+        return [f"cdiv({rows}, TILE * ITEMS) * cdiv(N, TILE)"]
+
+    moments = ["m", "v", "step", "m1", "v1", "way"]
+    block, sizes = ["TILE", "TILE"], ["M", "N", "R"]
+    update = [*sizes, "W", "P", "way", "step", "W1"]
+    return LaunchPlan(
+        [
+            launch("project", grid=tiles("R"), block=block, args=[*sizes, "G", "P", *moments]),
+            launch("move", grid=tiles("M"), block=block, args=update),
+        ],
+        {"way": {"shape": ["R", "N"], "dtype": "float32"}},
+    )
+
+
+GALORE_ADAM = cuda_recipe(
+    "galore_adam_step",
+    "two-products",
+    "The projection, with Adam at its end, and the product that updates the weight, by tiles.",
+    template="galore_adam_step",
+    knobs=(
+        make_knob("tile", 8, 16, 32, meaning="columns of a tile, and steps that are staged"),
+        make_knob("items", 1, 2, 4, 8, meaning="rows of a thread, a tile's width apart"),
+    ),
+    constraints=(),
+    default={"tile": 16, "items": 4},
+    plan=_plan_galore,
+)
+
+RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD, CROSS_ENTROPY, FUSED_ADAM, CHAIN, GALORE_ADAM)
