@@ -32,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static \
-	model-pairs metrics-derived instances clean
+	model-pairs metrics-derived instances recipe-builds clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -251,6 +251,11 @@ transfer: $(STAMP)
 # One instance of all threads, or several of few (Packrat); writes docs/results/instances.md.
 instances: $(STAMP)
 	$(BIN)/python benchmarks/instances.py
+
+# Every recipe for GPUs, built for three architectures and emulated; writes
+# docs/results/recipe-builds.md. What RECORD has is not asked for again.
+recipe-builds: $(STAMP)
+	$(BIN)/python benchmarks/recipe_builds.py $(if $(RECORD),--record $(RECORD))
 
 # What a screening's error is made of; writes docs/results/noise.md.
 noise: $(STAMP)
