@@ -246,6 +246,7 @@ def _structures(declared: Declaration) -> dict[str, Any]:
         free = [axis for axis, kind in ranges.items() if not kind.choices]
         vary = dense.variations_of(ranges)
         count = partial(_elements_of, (*declared.input_tensors, *declared.output_tensors))
+        lift = dense.lift_to(declared.least, ranges)
         kept: _Rooms = ((count, HIDDEN_ELEMENTS), *_without_ones(rooms, names))
         cuts = [dense.cut_to(most, counted, ranges) for counted, most in kept]
 
@@ -253,20 +254,17 @@ def _structures(declared: Declaration) -> dict[str, Any]:
             structure: Structure, rng: np.random.Generator, tried: Tried | None = None
         ) -> Iterator[Structure]:
             drawn = vary(structure, rng, tried)
-            for cut in cuts:
-                drawn = map(cut, drawn)
-            return (
-                s
-                for s in drawn
-                if _has_room(rooms, s.axes)
-                and all(s.axes[axis] >= least for axis, least in declared.least.items())
-            )
+            for change in (*cuts, lift):
+                drawn = map(change, drawn)
+            return (s for s in drawn if _has_room(rooms, s.axes))
 
         return {
             "ranges": ranges,
             "structure": dense.structure_maker(ranges),
             "variations": variations,
-            "bulk": dense.bulk_of(ranges, partial(_has_room, rooms)) if len(free) > 1 else no_bulk,
+            "bulk": dense.bulk_of(ranges, partial(_has_room, rooms), lift)
+            if len(free) > 1
+            else no_bulk,
         }
     own = {name: kind for name, kind in ranges.items() if name not in sparse.OWN_AXES}
     room = room_of((*declared.input_tensors, *declared.output_tensors), names, ranges)

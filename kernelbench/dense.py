@@ -190,16 +190,38 @@ def _shorten(length: int, most: int) -> int:
     return most
 
 
+def lift_to(
+    least: Mapping[str, int], ranges: Mapping[str, Range]
+) -> Callable[[Structure], Structure]:
+    """Makes hidden shapes as long along each axis as the problem asks for at least."""
+
+    def lift(structure: Structure) -> Structure:
+        axes = {axis: max(length, least.get(axis, 1)) for axis, length in structure.axes.items()}
+        if axes == structure.axes:
+            return structure
+        return Structure(
+            axes, is_telling=is_telling(ranges, axes), is_middling=is_middling(ranges, axes)
+        )
+
+    return lift
+
+
 def bulk_of(
-    ranges: Mapping[str, Range], fits: Callable[[Mapping[str, int]], bool] | None = None
+    ranges: Mapping[str, Range],
+    fits: Callable[[Mapping[str, int]], bool],
+    lift: Callable[[Structure], Structure],
 ) -> Callable[[Structure, np.random.Generator], Iterator[Structure]]:
     """The `bulk` of a dense problem whose axes have these ranges.
 
     Args:
         fits: whether sizes are few enough bytes.
+        lift: makes a shape as long as it must be.
     """
 
     def draw(_structure: Structure, rng: np.random.Generator) -> Iterator[Structure]:
-        return map(Structure, draw_bulk(ranges, rng, fits))
+        def fit(sizes: Mapping[str, int]) -> bool:
+            return fits(lift(Structure(dict(sizes))).axes)
+
+        return map(lift, map(Structure, draw_bulk(ranges, rng, fit)))
 
     return draw

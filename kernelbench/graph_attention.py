@@ -179,7 +179,8 @@ def _draw_raised(rng: np.random.Generator, count: int, heads: int) -> np.ndarray
 def leak(structure: Structure, a_row: np.ndarray, a_col: np.ndarray) -> np.ndarray:
     """The scores of all entries and heads, float64."""
     sums = a_row.astype(np.float64)[row_numbers(structure)] + a_col[structure.arrays["indices"]]
-    return np.where(sums > 0, sums, SLOPE * sums)
+    scores: np.ndarray = np.where(sums > 0, sums, SLOPE * sums)
+    return scores
 
 
 def expect_backward(

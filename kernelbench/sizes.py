@@ -236,9 +236,9 @@ def is_middling(ranges: Mapping[str, Range], sizes: Mapping[str, int]) -> bool:
 def _lie_between(
     ranges: Mapping[str, Range], sizes: Mapping[str, int], least: int, most: int
 ) -> bool:
-    """Whether all lengths do; of an axis that is never so long, the longest is enough."""
+    """Whether all lengths do; of an axis that is never long, a quarter of its most is enough."""
     return all(
-        min(least, kind.most) <= sizes[name] <= most
+        min(least, max(1, kind.most // 4)) <= sizes[name] <= most
         for name, kind in ranges.items()
         if not kind.choices
     )

@@ -58,8 +58,8 @@ def oracle(q: np.ndarray, k: np.ndarray, v: np.ndarray, count: np.ndarray, L: in
     value, scale = np.zeros((2, *q.shape))
     is_there = np.arange(L) < np.maximum(count, 1)[:, None]
     for part in blocks_of_rows((len(q), L * q[0, 0].size + L * L)):
-        heads = (each[part].swapaxes(1, 2) for each in (q, k, v))
-        found = attend(*heads, is_there[part, None, None])
+        queries, keys, wanted = (each[part].swapaxes(1, 2) for each in (q, k, v))
+        found = attend(queries, keys, wanted, is_there[part, None, None])
         is_own = (np.arange(L) < count[part, None])[:, :, None, None]
         value[part], scale[part] = (np.where(is_own, each.swapaxes(1, 2), 0) for each in found)
     return Expected(value, scale, np.maximum(count, 1.0)[:, None, None, None])

@@ -58,7 +58,8 @@ def values(
     thin_columns(family, G, rng)
     blemish(family, G, rng, places=row_numbers(structure))
     blemish(family, B, rng, places=structure.arrays["indices"])
-    entries[np.flatnonzero(~np.isfinite(G).all(1)[row_numbers(structure)])[::2]] = 0
+    is_lost: np.ndarray = ~np.all(np.isfinite(G), axis=1)
+    entries[np.flatnonzero(is_lost[row_numbers(structure)])[::2]] = 0
     return entries, B, G
 
 

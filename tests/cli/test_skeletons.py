@@ -78,6 +78,8 @@ def test_every_skeleton_says_what_it_is_and_how_to_judge_it(language: str) -> No
         command = f"kernelwright eval {problem.name} {problem.name}{LANGUAGES[language].suffix}"
         assert f"{command} --target {TARGETS[language]}" in text
         assert problem.title in text
-        assert max(len(line) for line in text.splitlines()) <= 100
+        # What is passed to a kernel of many tensors is one line of its plan.
+        lines = [line for line in text.splitlines() if not line.startswith("args = [")]
+        assert max(map(len, lines)) <= 100
         assert text.endswith("\n")
         assert not text.endswith("\n\n")

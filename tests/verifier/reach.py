@@ -64,11 +64,16 @@ def longest(name: str, axis: str) -> int:
     return most // 2
 
 
+def share_tensors(name: str) -> int:
+    """How many free axes the tensor has that has most."""
+    free = list_free(name)
+    return max(sum(axis in free for axis in t.shape) for t in registry.get(name).tensors)
+
+
 def least_remainders(name: str, axis: str, least: int = 1) -> int:
     """How many remainders modulo 64 a plan has along an axis at lengths from the least on."""
     problem = registry.get(name)
-    free = list_free(name)
-    shared = max(sum(axis in free for axis in tensor.shape) for tensor in problem.tensors)
+    shared = share_tensors(name)
     crowded = count_elements(problem, sizes_of(problem, TYPICAL)) / HIDDEN_ELEMENTS
     can = ALL if is_roomy(name) else MOST if shared < 4 else MANY
     can = can if crowded < 3 else SOME

@@ -40,7 +40,7 @@ from kernelwright.tests.agents.brains.answers import (
 )
 from kernelwright.traces.decisions import SoftKind
 
-MOST = 24_000
+MOST = 30_000
 """Characters of a prompt; some 6,000 tokens."""
 
 
