@@ -37,9 +37,18 @@ ALL = [
 ]
 PLAIN = [pair for pair in ALL if pair[1] != "torch.compile"]
 COMPILED = [name for name, baseline in ALL if baseline == "torch.compile"]
+ROUNDED_BETWEEN = (
+    "elementwise_chain",
+    "layernorm_backward",
+    "lowrank_key_rope_gemm",
+    "monarch_mm",
+)
+"""Problems of which torch's own functions round halves between two steps, or add them up in halves:
+the referee leaves these out, and holds a kernel in halves against torch.compile alone."""
 NARROW = [
     (problem.name, baseline.name)
     for name in registry.names()
+    if name not in ROUNDED_BETWEEN
     for problem in [registry.get(name_in(name, each)) for each in registry.get(name).policies]
     for baseline in problem.baselines
     if baseline.runs_on("") and baseline.name != "torch.compile"
@@ -126,6 +135,13 @@ def test_baseline_is_right_on_adversarial_workloads(
             structure = problem.structure(workload)
             call = call_for(problem, structure)
             _assert_right(problem, _baseline(problem, baseline), structure, call, gates)
+
+
+@pytest.mark.parametrize("name", ROUNDED_BETWEEN)
+def test_where_one_rounds_between_another_is_there(name: str) -> None:
+    for policy in registry.get(name).policies:
+        narrow = registry.get(name_in(name, policy))
+        assert "torch.compile" in {baseline.name for baseline in narrow.baselines}
 
 
 @pytest.mark.parametrize(("name", "baseline"), at_most(24, NARROW))
