@@ -64,13 +64,14 @@ def scan(power: np.ndarray, x: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.n
 def scan_in_torch(torch: Any, x: Any, dt: Any, A: Any, B: Any, C: Any) -> Any:
     """The same with dt and A apart, as the listing of Mamba-2's paper has it, of any length."""
     steps, decay = x.shape[1], dt * A
+    size = min(CHUNK, steps)
 
     def cut(each: Any) -> Any:
-        ends = (0, 0) * (each.dim() - 2) + (0, -steps % CHUNK)
-        return torch.nn.functional.pad(each, ends).unflatten(1, (-1, CHUNK))
+        ends = (0, 0) * (each.dim() - 2) + (0, -steps % size)
+        return torch.nn.functional.pad(each, ends).unflatten(1, (-1, size))
 
     x, b, c, s = cut(x * dt[..., None]), cut(B), cut(C), cut(decay).cumsum(2)
-    past = torch.ones(CHUNK, CHUNK, dtype=torch.bool, device=x.device).tril()[:, :, None]
+    past = torch.ones(size, size, dtype=torch.bool, device=x.device).tril()[:, :, None]
     apart = torch.where(past, s[:, :, :, None] - s[:, :, None], -float("inf")).exp()
     y = torch.einsum("mtqsh,mtshp->mtqhp", apart * (c @ b.mT)[..., None], x)
     added = torch.einsum("mtsn,mtshp->mthpn", b, x * (s[:, :, -1:] - s).exp()[..., None])
