@@ -27,7 +27,9 @@ def _describe(workload: Workload) -> str:
         from ..kernelbench.packs import tell_parts
 
         return tell_parts(workload)
-    return " ".join(f"{n}={v}" for n, v in workload.axes.items()) or workload.matrix
+    return (
+        " ".join(f"{n}={v}" for n, v in workload.axes.items()) or workload.matrix or workload.note
+    )
 
 
 def show_plan(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any]:

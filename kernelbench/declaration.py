@@ -41,6 +41,8 @@ NAME = "PROBLEM"
 ROWS, ENTRIES = "M", "nnz"
 CSR = "csr"
 """Instead of a type: the index array of this name of a CSR pattern (sparse.py)."""
+INDEX = "index "
+"""Before the type of an index array that follows from a pattern."""
 PATTERN = {tensor.name: tensor for tensor in (INDPTR, INDICES)}
 REQUIRED = (Family.NORMAL, Family.UNIFORM)
 """What is timed, and what baselines are tried with."""
@@ -81,8 +83,12 @@ class Declaration(BaseModel):
     least: dict[str, int] = {}
     """Of an axis, the least that hidden shapes have, where that is not 1: a variance of one number
     is none."""
+    follows: tuple[str, ...] = ()
+    """Axes that nobody draws and no workload gives: the file's function `follow` adds them to the
+    structure of a drawn pattern, with the index arrays that belong to them."""
     inputs: dict[str, str] = Field(min_length=1)
-    """Name → `float32[M, N]: meaning`, or CSR."""
+    """Name → `float32[M, N]: meaning`, CSR, or `index int32[K+1]: meaning` of an index array that
+    `follow` adds."""
     constants: tuple[str, ...] = ()
     """Inputs whose numbers belong to the operator, as a mask: `values` gives the same in every
     family, infinities among them, and nobody moves them to see what an answer depends on."""
@@ -183,10 +189,11 @@ class Declaration(BaseModel):
                 raise ValueError(
                     f"{what} names '{unknown[0]}', which is no axis: {', '.join(self.axes)}"
                 )
-        if nameless := [axis for axis in (*self.lengths, *self.least) if axis not in self.axes]:
-            raise ValueError(
-                f"lengths or least names '{nameless[0]}', which is no axis: {', '.join(self.axes)}"
-            )
+        for key in ("lengths", "least", "follows"):
+            if strange := [axis for axis in getattr(self, key) if axis not in self.axes]:
+                raise ValueError(
+                    f"{key} names '{strange[0]}', which is no axis: {', '.join(self.axes)}"
+                )
         if self.baselines and self.baselines not in SHARED:
             raise ValueError(f"baselines is '{self.baselines}', which is none of {list(SHARED)}")
         if self.baselines:
@@ -199,6 +206,9 @@ class Declaration(BaseModel):
                     f"{key} names '{strange[0]}', which is no input: {', '.join(self.inputs)}"
                 )
         self._check_codes()
+        own = [t.name for t in self.input_tensors if t.is_index and t.name not in PATTERN]
+        if (own or self.follows) and not (self.follows and self.has_pattern):
+            raise ValueError(f"index arrays and axes that follow need a pattern: '{CSR}' inputs")
         if all(name in self.constants for name in self.inputs):
             raise ValueError("constants names every input: nothing is left to compute with")
         firsts = [t.shape[0] for t in self.output_tensors if t.shape]
@@ -290,7 +300,7 @@ def _range(most: str | int | tuple[int, ...] | None) -> Range:
 def _tensor(name: str, text: str) -> Tensor:
     if text == CSR and name in PATTERN:
         return PATTERN[name]
-    found = _TENSOR.fullmatch(text)
+    found = _TENSOR.fullmatch(text.removeprefix(INDEX))
     if found is None:
         raise ValueError(
             f"'{name}' is '{text}', which is no tensor: write it as 'float32[M, N]: meaning', or "
@@ -303,7 +313,13 @@ def _tensor(name: str, text: str) -> Tensor:
             f"{' or '.join(map(str, TENSORS))}"
         )
     shape = tuple(part.strip() for part in found["shape"].split(",") if part.strip())
-    return Tensor(name=name, dtype=found["dtype"], shape=shape, meaning=found["meaning"] or "")
+    return Tensor(
+        name=name,
+        dtype=found["dtype"],
+        shape=shape,
+        is_index=text.startswith(INDEX),
+        meaning=found["meaning"] or "",
+    )
 
 
 def _workload(

@@ -30,6 +30,7 @@ from .conditioning import Oracle, answer_exactly, count_terms, measure_condition
 from .declaration import Declaration, read_declaration
 from .dtypes import DTYPES, FLOAT32, INT32, dtype_of
 from .families import blemish, draw
+from .following import Drawn, follow_bulk, follow_variations, follow_workload
 from .library_calls import NARROW, SHARED, baselines_of
 from .policies import HALVES, Policy, declare_in, name_in
 from .precision import ASKED, precision_of
@@ -46,11 +47,12 @@ from .problem import (
     Structure,
     Tensor,
     no_bulk,
+    no_twins,
 )
 from .rooms import room_of
 from .sizes import HIDDEN_ELEMENTS, HIDDEN_HELD, HIDDEN_INPUTS, HIDDEN_OUTPUTS, Range
 from .stored import store, widen
-from .terms import value_of
+from .terms import names_in, value_of
 from .tried import Tried
 from .twins import twins
 
@@ -61,6 +63,9 @@ GUARDED = 1 << 18
 """Bytes around the tensors of a call."""
 _BOUNDED = frozenset({"normalisation", "elementwise"})
 """Tags of problems whose answers are no larger than their inputs."""
+FOLLOW, TWINS = "follow", "other_patterns"
+"""Functions of a file where sizes follow from a pattern: what follows, and other structures of the
+same sizes."""
 TERMS = "terms that were counted"
 """In the cache of a structure."""
 _Bound = Callable[[Mapping[str, Any]], Any]
@@ -179,7 +184,7 @@ def problem_of(name: str, declared: Declaration, functions: Functions) -> Proble
         headline=declared.headline,
         policies=_policies(declared),
         version=declared.version,
-        **_structures(declared),
+        **_structures(name, declared, functions),
     )
 
 
@@ -237,7 +242,7 @@ def _baselines(declared: Declaration, functions: Functions) -> tuple[Baseline, .
     return tuple(each for each in found if each.requires.partition(".")[0] == "torch")
 
 
-def _structures(declared: Declaration) -> dict[str, Any]:
+def _structures(name: str, declared: Declaration, functions: Functions) -> dict[str, Any]:
     """How its structures are made and varied."""
     names, ranges = tuple(declared.axes), declared.ranges
     if not declared.has_pattern:
@@ -266,15 +271,51 @@ def _structures(declared: Declaration) -> dict[str, Any]:
             if len(free) > 1
             else no_bulk,
         }
-    own = {name: kind for name, kind in ranges.items() if name not in sparse.OWN_AXES}
-    room = room_of((*declared.input_tensors, *declared.output_tensors), names, ranges)
+    return _vary_pattern(name, declared, functions)
+
+
+def _vary_pattern(problem: str, declared: Declaration, functions: Functions) -> dict[str, Any]:
+    """The same on a sparse pattern, from which sizes and index arrays may follow."""
+    drawn = {axis: kind for axis, kind in declared.ranges.items() if axis not in declared.follows}
+    names, tensors = tuple(drawn), (*declared.input_tensors, *declared.output_tensors)
+    own = {name: kind for name, kind in drawn.items() if name not in sparse.OWN_AXES}
+    sized = tuple(t for t in tensors if not _follows(t, declared))
+    room = room_of(sized, names, drawn)
+    structure = sparse.structure_maker(*names)
+    variations = sparse.variations_of(*names, dense=own, room=room)
+    bulk, others = sparse.bulk_of(*names, dense=own, room=room), twins
+    if declared.follows:
+        follow = _bind(problem, functions, FOLLOW, ("structure", "drawn"))
+        change = partial(_add_what_follows, follow, tuple(declared.axes))
+        structure, bulk = follow_workload(structure, change), follow_bulk(bulk, change)
+        variations = follow_variations(variations, change)
+        others = functions.get(TWINS, no_twins)
     return {
-        "ranges": ranges,
-        "structure": sparse.structure_maker(*names),
-        "variations": sparse.variations_of(*names, dense=own, room=room),
-        "bulk": sparse.bulk_of(*names, dense=own, room=room),
-        "twins": twins,
+        "ranges": drawn,
+        "structure": structure,
+        "variations": variations,
+        "bulk": bulk,
+        "twins": others,
     }
+
+
+def _follows(tensor: Tensor, declared: Declaration) -> bool:
+    return any(axis in declared.follows for term in tensor.shape for axis in names_in(term))
+
+
+def _add_what_follows(
+    follow: _Bound, names: tuple[str, ...], structure: Structure, drawn: Drawn
+) -> Structure | None:
+    """What a file's function makes of a structure, its axes in the order of the C parameters."""
+    made: Structure | None = follow({"structure": structure, "drawn": drawn})
+    if made is None:
+        return None
+    return replace(
+        structure,
+        axes={axis: made.axes[axis] for axis in names},
+        arrays=made.arrays,
+        cache=made.cache,
+    )
 
 
 def _bound(rooms: _Rooms, names: tuple[str, ...], axis: str, kind: Range) -> Range:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import UsageError
 from ..syntax import parse_python
-from .declaration import read_declaration
+from .declaration import Declaration, read_declaration
 from .declared import problem_of
 from .problem import Problem
 
@@ -53,7 +53,7 @@ def read_text(name: str, text: str, place: str) -> Problem:
     Raises:
         UsageError: with the line, where it declares what cannot be.
     """
-    declared = read_declaration(text, place)
+    declared = _read_own(text, place)
     functions = {
         node.name: WrittenFunction(node.name, place, node.lineno, _signature(node))
         for node in parse_python(text).body
@@ -62,13 +62,26 @@ def read_text(name: str, text: str, place: str) -> Problem:
     return _own(problem_of(name, declared, functions), text)
 
 
+def _read_own(text: str, place: str) -> Declaration:
+    """The declaration. Raises UsageError: as `read_declaration`, and where sizes follow: shapes are
+    drawn in this process, which runs nothing of a user's."""
+    declared = read_declaration(text, place)
+    if declared.follows:
+        raise UsageError(
+            f"{place}: follows names '{declared.follows[0]}': only problems of the package have "
+            "sizes that follow from a pattern",
+            hint="make such a size an axis that workloads give, or an upper bound",
+        )
+    return declared
+
+
 def run_text(name: str, text: str, place: str) -> Problem:
     """The same, with functions that can be called: the file runs, here and now.
 
     Raises:
         UsageError: as `read_text`; and whatever the file raises.
     """
-    declared = read_declaration(text, place)
+    declared = _read_own(text, place)
     module = types.ModuleType(f"{OWN}{name}")
     module.__file__ = place
     # Where torch's compilers and tracebacks look for it.

@@ -26,6 +26,9 @@ def draw_gradient(family: Family, shape: tuple[int, int], rng: np.random.Generat
     return gradient
 
 
+U = 2.0**-24
+
+
 def expect_gradients(
     x: np.ndarray,
     gamma: np.ndarray,
@@ -53,14 +56,18 @@ def expect_gradients(
         w = gradient * gamma
         value[part] = w - h * (sum_products(w, h) / columns)
         size, weight = np.abs(h), np.abs(w)
-        scale[part] = weight + size * (sum_products(weight, size) / columns)
+        # Some take x rstd less mean rstd, each rounded, for h: torch does in its sums and products.
+        reach = size if mean is None else size + np.abs(mean[part, None]) * factor
+        scale[part] = weight + size * (sum_products(weight, reach) / columns)
+        far = reach - size
+        scale[part] += far * (sum_products(weight, size) / columns)
+        # What is lost in a sum is lost again where x is multiplied by it, and the mean.
+        scale[part] += far**2 * (U * sum_rows(weight) / columns)
         if mean is not None:
             value[part] -= sum_rows(w) / columns
             scale[part] += sum_rows(weight) / columns
         value[part] *= factor
         scale[part] *= factor
-        # Some take x rstd less mean rstd, each rounded, for h.
-        reach = size if mean is None else size + np.abs(mean[part, None]) * factor
         gain += np.einsum("ij,ij->j", gradient, h), np.einsum("ij,ij->j", np.abs(gradient), reach)
         shift += gradient.sum(0), np.abs(gradient).sum(0)
     return (

@@ -36,10 +36,10 @@ PROBLEM = {
     },
     "families": "-constant large nonfinite",  # of a constant gradient little is left
     "nrmse": 5e-5,
-    "accuracy": "dx: n = N + 16, s = rstd (|w| + mean of |w| + |h| mean of |w h|). dgamma and "
-    "dbeta: n = M + 16, s = sum of |dy| (|h| + |mean| rstd) and of |dy|. mean and rstd are as "
-    "given; in LARGE the mean is 16 times the deviation, and sums of w x less mean times those of "
-    "w lose digits. A NaN in dy makes its row of dx NaN, and its columns of the others; "
+    "accuracy": "With r = |h| + |mean| rstd: dx: n = N + 16, s = rstd (|w| + mean of |w| + |h| "
+    "mean of |w| r + |mean| rstd mean of |w h| + u (mean rstd)^2 mean of |w|). dgamma and dbeta: "
+    "n = M + 16, s = sum of |dy| r and of |dy|. mean and rstd are as given; in LARGE the mean is "
+    "16 times the deviation. A NaN in dy makes its row of dx NaN, and its columns of the others; "
     "infinities are never drawn.",
 }
 

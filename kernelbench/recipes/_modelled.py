@@ -36,6 +36,8 @@ DEAL_US = 0.15
 """To hand a thread its next piece."""
 EXP_FLOPS, DIVISION_FLOPS = 22, 4
 """As many as an exponential takes on vectors, and a division."""
+PLACED_FLOPS = 64
+"""As many as it takes to find the sum of a product, and to add to it, one at a time."""
 NOT_FETCHED = 1.2
 """By so much slower rows of the dense operand come that were not asked for ahead."""
 
@@ -220,6 +222,17 @@ def model_gather(width: str, flops: float, output: Sequence[str], *, by_row: boo
         )
 
     return _asking(model, "M", "nnz")
+
+
+def model_products(knobs: Knobs, facts: Facts) -> float:
+    """Of a sparse product of sparse matrices: each of P products finds the place of its sum."""
+    if not {"M", "nnz", "nnz_b", "nnz_c", "P", *ASKED} <= facts.keys():
+        return math.nan
+    moved = 8.0 * (facts["nnz"] + facts["nnz_b"] + facts["nnz_c"])
+    threads = count_threads(knobs, facts)
+    largest, dealt = _share_of_rows(knobs, facts, facts["M"], threads, by_row=True)
+    work = PLACED_FLOPS * facts["P"]
+    return roofline_us(work, moved, knobs, facts, largest=largest, dealt=dealt)
 
 
 def _share_of_rows(

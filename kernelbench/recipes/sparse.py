@@ -24,7 +24,7 @@ from ._knobs import (
     make_knob,
     register_budget,
 )
-from ._modelled import EXP_FLOPS, Model, model_gather
+from ._modelled import EXP_FLOPS, Model, model_gather, model_products
 from ._render import cpp_recipes
 
 PREFETCH = make_knob(
@@ -171,4 +171,20 @@ EDGE_SOFTMAX = _make_both(
     model=lambda by_row: model_gather("H", 2.0 * EXP_FLOPS, ("nnz", "H"), by_row=by_row),
 )
 
-RECIPES = (*SPMV, *SPMM, *GSPMM, *SDDMM, *EDGE_SOFTMAX)
+SPGEMM = cpp_recipes(
+    "spgemm_csr",
+    "dense-accumulator",
+    "A thread owns rows, a sum for each column, and bits by which columns are read in their order.",
+    knobs=(
+        make_knob("prefetch", 0, 2, 8, meaning="entries of A ahead that a row of B is fetched"),
+        make_knob("listed", 0, 16, 64, 256, meaning="products up to which columns are sorted"),
+        SCHEDULE,
+        CHUNK,
+        THREADS,
+    ),
+    constraints=(USEFUL_CHUNK, USEFUL_THREADS),
+    default={**DEFAULT, "prefetch": 2, "listed": 16, "chunk": 64},
+    model=model_products,
+)
+
+RECIPES = (*SPMV, *SPMM, *GSPMM, *SDDMM, *EDGE_SOFTMAX, *SPGEMM)

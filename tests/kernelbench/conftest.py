@@ -69,7 +69,8 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
         relative = np.where(error == 0, 0.0, error / size)
     rms = float(np.sqrt(np.mean(np.square(value)))) if value.size else 0.0
     # What is lost below the normal range is nothing beside a normal number.
-    lost = 2.0**-124 + 2.0**-149 * float(np.max(expected.terms))
+    most = float(np.max(expected.terms, initial=1.0))
+    lost = 2.0**-124 + 2.0**-149 * most
     off = max(float(np.sqrt(np.mean(np.square(error)))) - lost, 0.0) if value.size else 0.0
     # Where terms cancel the answer is noise beside what its sum passes through.
     one_sided = family in (Family.SORTED, Family.ALTERNATING)
@@ -85,9 +86,7 @@ def judge(y: np.ndarray, expected: Expected, precision: Precision, family: Famil
         found.append(f"G1 {g1:.3g}")
     # Sorted neighbours round alike.
     factor = SUM_FACTOR if family is Family.SORTED else 2
-    if not nrmse <= max(
-        precision.nrmse, factor * precision.u_acc * np.sqrt(np.max(expected.terms))
-    ):
+    if not nrmse <= max(precision.nrmse, factor * precision.u_acc * np.sqrt(most)):
         found.append(f"NRMSE {nrmse:.3g}")
     if (expected.is_exact or family is Family.EXACT) and not is_exact:
         found.append("not bit for bit")

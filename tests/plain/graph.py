@@ -48,6 +48,24 @@ def _push(s: Structure, i: Arrays, t: type) -> Arrays:
     return {"d_values": d_values, "d_B": d_B}
 
 
+def _merge_rows(s: Structure, i: Arrays, t: type) -> Arrays:
+    """Row by row, the sums of each by column in a dictionary."""
+    indptr, indices, b_indptr, b_indices = (
+        s.arrays[name] for name in ("indptr", "indices", "b_indptr", "b_indices")
+    )
+    a, b = i["values"].astype(t), i["b_values"].astype(t)
+    columns, values = [], []
+    for first, last in itertools.pairwise(indptr):
+        sums: dict[int, float] = {}
+        for p in range(first, last):
+            for q in range(b_indptr[indices[p]], b_indptr[indices[p] + 1]):
+                j = int(b_indices[q])
+                sums[j] = sums[j] + a[p] * b[q] if j in sums else a[p] * b[q]
+        columns += sorted(sums)
+        values += [sums[j] for j in sorted(sums)]
+    return {"c_indices": np.array(columns, np.int32), "c_values": np.array(values, t)}
+
+
 def _go_back(s: Structure, i: Arrays, t: type) -> Arrays:
     """Row by row, each of which adds to the sums of its columns."""
     indptr, indices = s.arrays["indptr"], s.arrays["indices"]
@@ -80,6 +98,7 @@ PLAIN: dict[str, Implementation] = {
     "gat_fused": _attend,
     "embedding_bag": _pool,
     "spmm_backward": _push,
+    "spgemm_csr": _merge_rows,
     "gat_backward": _go_back,
     "typed_linear": _transform,
 }

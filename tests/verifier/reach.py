@@ -43,7 +43,8 @@ def sizes_of(problem: Problem, length: int, **others: int) -> Axes:
     ranges = problem.ranges
     axes = {a: max(kind.choices) if kind.choices else length for a, kind in ranges.items()}
     axes |= others
-    return axes | ({ENTRIES: axes["M"]} if ENTRIES in problem.axes else {})
+    # What follows from a pattern has about as many, too.
+    return {name: axes.get(name, axes.get("M", length)) for name in problem.axes}
 
 
 def count_elements(problem: Problem, axes: Axes) -> int:
@@ -75,6 +76,9 @@ def least_remainders(name: str, axis: str, least: int = 1) -> int:
     problem = registry.get(name)
     shared = share_tensors(name)
     crowded = count_elements(problem, sizes_of(problem, TYPICAL)) / HIDDEN_ELEMENTS
+    # Where sizes follow from a pattern, shapes that would be too dear are thrown away.
+    if any(axis not in problem.ranges for axis in problem.axes):
+        return min(MANY, problem.ranges[axis].most + 1 - least)
     can = ALL if is_roomy(name) else MOST if shared < 4 else MANY
     can = can if crowded < 3 else SOME
     return min(can, problem.ranges[axis].most + 1 - least)

@@ -258,4 +258,31 @@ EDGE_SOFTMAX = (
     ),
 )
 
-RECIPES = (*SPMV, *SDDMM, *EDGE_SOFTMAX)
+PRODUCT = ("indptr", "indices", "values", "b_indptr", "b_indices", "b_values")
+SPGEMM = (
+    cuda_recipe(
+        "spgemm_csr",
+        "windows",
+        "A block has a row; its columns in windows, each a sum and a bit in shared memory.",
+        template="spgemm_csr",
+        knobs=(
+            THREADS,
+            ENTRY_LANES,
+            make_knob("width", 256, 512, 1024, 2048, 4096, meaning="columns of a window"),
+        ),
+        constraints=(fits_shared(lambda knobs: 5 * integer(knobs, "width")),),
+        default={**DEFAULT, "threads": 128, "width": 1024},
+        plan=lambda _: LaunchPlan(
+            [
+                launch(
+                    "spgemm_csr",
+                    grid=["M"],
+                    block=["THREADS"],
+                    args=["K", *PRODUCT, "c_indptr", "c_indices", "c_values"],
+                )
+            ]
+        ),
+    ),
+)
+
+RECIPES = (*SPMV, *SDDMM, *EDGE_SOFTMAX, *SPGEMM)
