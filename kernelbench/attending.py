@@ -33,12 +33,12 @@ def draw_heads(
     spread, form = 2.0 ** rng.uniform(*SPREADS), family
     if family is Family.LARGE:
         form, spread = Family.NORMAL, LARGE_SPREAD
-    q, k = (_normalise(draw(form, shape, rng)) for shape in (queries, keys))
+    q, k = (normalise(draw(form, shape, rng)) for shape in (queries, keys))
     share = 2.0 ** rng.uniform(-3, 3)
     return q * np.float32(spread * share), k * np.float32(1 / share), draw(form, keys, rng)
 
 
-def _normalise(drawn: np.ndarray) -> np.ndarray:
+def normalise(drawn: np.ndarray) -> np.ndarray:
     """Without a mean, and with a mean square of 1, where there are different elements."""
     drawn -= drawn.mean()
     size = np.sqrt(np.square(drawn).mean(dtype=np.float64))

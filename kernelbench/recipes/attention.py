@@ -270,6 +270,43 @@ NEIGHBOR_ATTENTION = cpp_recipes(
     model=model_pieces("MLHD", _neighbor_work),
 )
 
+
+def _cascaded_work(knobs: Knobs, facts: Facts) -> Work:
+    """Products of tokens with a head's weights, of tokens with each other, and the projection."""
+    tokens, wide = facts["H"] * facts["W"], facts["D"]
+    rows, all_wide = facts["M"] * tokens, facts["G"] * wide
+    pieces = math.ceil(facts["M"] / integer(knobs, "images"))
+    chains = float(integer(knobs, "rows") * integer(knobs, "vectors"))
+    pairs = tokens * (2 * wide + 32 + EXP_FLOPS)
+    flops = rows * facts["G"] * (2 * wide * (32 + wide) + 800 + pairs + 2 * wide * all_wide)
+    weights = facts["G"] * wide * (32 + wide) + all_wide * all_wide
+    return flops, rows * all_wide + pieces * weights, rows * all_wide, pieces, chains
+
+
+CASCADED_ATTENTION = cpp_recipes(
+    "cascaded_group_attention",
+    "images",
+    "A few images go through all heads and the projection within the caches; weights in panels.",
+    knobs=(
+        make_knob("rows", 2, 4, 6, 8, meaning="rows of the tile held in registers"),
+        make_knob("vectors", 1, 2, 3, meaning="vectors in a row of that tile"),
+        make_knob("images", 1, 2, 4, 8, meaning="images whose tokens share a load of weights"),
+        make_knob("schedule", "static", "dynamic", meaning="how images are dealt to threads"),
+        VECTOR,
+        THREADS,
+    ),
+    constraints=(TILE_FITS, USEFUL_THREADS, USEFUL_VECTOR),
+    default={
+        "rows": 6,
+        "vectors": 2,
+        "images": 1,
+        "schedule": "static",
+        "vector": "native",
+        "threads": 0,
+    },
+    model=model_pieces("MHWGD", _cascaded_work),
+)
+
 RECIPES: tuple[Recipe, ...] = (
     *ATTENTION_PREFILL,
     *ATTENTION_DECODE,
@@ -277,4 +314,5 @@ RECIPES: tuple[Recipe, ...] = (
     *LINEAR_ATTENTION,
     *LOWRANK_KEYS,
     *NEIGHBOR_ATTENTION,
+    *CASCADED_ATTENTION,
 )

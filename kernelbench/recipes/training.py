@@ -209,6 +209,53 @@ GALORE_ADAM = cpp_recipes(
     model=model_pieces("MNR", _galore_work),
 )
 
+
+def _tiled_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """Three products and a gate; every tile of tokens reads all weights, which a far cache has."""
+    rows, vectors = integer(knobs, "rows"), 2 * integer(knobs, "vectors")
+    tokens, size = integer(knobs, "tokens"), facts["D"] * facts["F"]
+    busy = min(1.0, rows * vectors / (rows + vectors))
+    # Sums of answers are loaded and stored once a chunk, weights once a tile.
+    work = 1.0 / busy + 1.0 / integer(knobs, "columns") + 1.0 / tokens
+    flops = facts["M"] * (6 * size * work + 20 * facts["F"])
+    moved = facts["M"] * facts["D"]
+    return flops, moved + 6 * size, moved, math.ceil(facts["M"] / tokens), 1.0 * rows * vectors
+
+
+TILED_MLP = cpp_recipes(
+    "tiled_mlp",
+    "chunks",
+    "Tiles of tokens go over chunks of columns; gate and up share a tile, whose end is the gate.",
+    knobs=(
+        make_knob("rows", 2, 4, 6, 8, meaning="tokens of a tile in registers"),
+        make_knob("vectors", 1, 2, meaning="vectors of gate in that tile, and as many of up"),
+        make_knob("tokens", 24, 48, 96, 192, meaning="tokens that share a load of weights"),
+        make_knob("columns", 64, 128, 256, 512, meaning="columns between that there are at once"),
+        make_knob("schedule", "static", "dynamic", meaning="how tiles are dealt to threads"),
+        *(VECTOR, THREADS),
+    ),
+    constraints=(
+        Constraint(
+            "the tile has enough sums to hide latency, and fits registers",
+            lambda knobs, facts: (
+                8
+                <= 2 * integer(knobs, "rows") * integer(knobs, "vectors")
+                <= register_budget(facts)
+            ),
+        ),
+        *(USEFUL_THREADS, USEFUL_VECTOR),
+    ),
+    default={
+        **DEFAULT,
+        "rows": 6,
+        "vectors": 1,
+        "tokens": 96,
+        "columns": 256,
+        "schedule": "dynamic",
+    },
+    model=model_pieces("MDF", _tiled_work),
+)
+
 RECIPES = (
     *RMSNORM_BACKWARD,
     *LAYERNORM_BACKWARD,
@@ -216,4 +263,5 @@ RECIPES = (
     *FUSED_ADAM,
     *CHAIN,
     *GALORE_ADAM,
+    *TILED_MLP,
 )

@@ -104,6 +104,26 @@ def _neighbor_attention(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return o
 
 
+def _cascaded_group_attention(s: Structure, i: Arrays, t: type) -> np.ndarray:
+    """Filters tap by tap, whose maps are moved; keys block by block."""
+    x, w, conv, proj = (i[name].astype(t) for name in ("x", "w", "conv", "proj"))
+    rows, columns, wide = s.axes["H"], s.axes["W"], s.axes["D"]
+    found: list[np.ndarray] = []
+    for g, head in enumerate(w):
+        e = x[..., g * wide :][..., :wide]
+        a, k, v = np.split((e + found[-1] if found else e) @ head, (16, 32), -1)
+        padded = np.zeros((len(x), rows + 4, columns + 4, 16), t)
+        padded[:, 2:-2, 2:-2] = a.reshape(len(x), rows, columns, 16)
+        q = sum(
+            padded[:, r : r + rows, u : u + columns] * conv[g, r, u]
+            for r in range(5)
+            for u in range(5)
+        )
+        q = np.reshape(q, a.shape)
+        found.append(_join_blocks(q, k, v, np.ones((1, 1, k.shape[1]), bool)))
+    return np.concatenate([np.maximum(o, t(0)) for o in found], -1) @ proj
+
+
 PLAIN: dict[str, Implementation] = {
     "attention_prefill": _attention_prefill,
     "attention_decode_gqa": _attention_decode_gqa,
@@ -111,4 +131,5 @@ PLAIN: dict[str, Implementation] = {
     "linear_attention_relu": _linear_attention_relu,
     "lowrank_key_rope_gemm": _lowrank_key_rope_gemm,
     "neighbor_attention": _neighbor_attention,
+    "cascaded_group_attention": _cascaded_group_attention,
 }

@@ -234,6 +234,51 @@ NEIGHBOR_ATTENTION = (
     ),
 )
 
+
+def _plan_cascade(_: Knobs) -> LaunchPlan:
+    heads = launch(
+        "attend_in_turn",
+        grid=["M"],
+        block=["THREADS"],
+        args=["H", "W", "G", "D", "x", "w", "conv", "all"],
+    )
+    projection = launch(
+        "project",
+        grid=["cdiv(M * H * W, TILE * ROWS) * cdiv(G * D, TILE)"],
+        block=["TILE", "TILE"],
+        args=["M * H * W", "G * D", "all", "proj", "y"],
+    )
+    scratch: dict[str, Table] = {"all": {"shape": ["M", "H * W", "G * D"], "dtype": "float32"}}
+    return LaunchPlan([heads, projection], scratch=scratch)
+
+
+CASCADED_ATTENTION = (
+    cuda_recipe(
+        "cascaded_group_attention",
+        "cascade",
+        "A block takes an image through all heads in shared memory; then the projection by tiles.",
+        template="cascaded_group_attention",
+        knobs=(
+            make_knob("threads", 64, 128, 256, meaning="threads per block"),
+            make_knob("each", 1, 2, 4, 8, meaning="tokens of a thread that share weights"),
+            make_knob("tile", 8, 16, 32, meaning="columns of a tile of the projection"),
+            make_knob("rows", 1, 2, 4, meaning="rows of a thread there, a tile's width apart"),
+            UNROLL,
+            EXPONENTIAL,
+        ),
+        constraints=(),
+        default={
+            "threads": 256,
+            "each": 4,
+            "tile": 16,
+            "rows": 4,
+            "unroll": 4,
+            "exponential": "exp2",
+        },
+        plan=_plan_cascade,
+    ),
+)
+
 RECIPES: tuple[Recipe, ...] = (
     *ATTENTION_PREFILL,
     *ATTENTION_DECODE,
@@ -241,4 +286,5 @@ RECIPES: tuple[Recipe, ...] = (
     *LINEAR_ATTENTION,
     *LOWRANK_KEYS,
     *NEIGHBOR_ATTENTION,
+    *CASCADED_ATTENTION,
 )

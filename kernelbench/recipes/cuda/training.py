@@ -209,4 +209,34 @@ GALORE_ADAM = cuda_recipe(
     plan=_plan_galore,
 )
 
-RECIPES = (RMSNORM_BACKWARD, LAYERNORM_BACKWARD, CROSS_ENTROPY, FUSED_ADAM, CHAIN, GALORE_ADAM)
+
+def _plan_tiled(_: Knobs) -> LaunchPlan:
+    args = ["M", "D", "F", "x", "gate", "up", "down", "y"]
+    return LaunchPlan([launch("tiled_mlp", grid=["cdiv(M, TOKENS)"], block=["THREADS"], args=args)])
+
+
+TILED_MLP = cuda_recipe(
+    "tiled_mlp",
+    "chunks",
+    "A block takes a few tokens over chunks of columns, which shared memory alone holds.",
+    template="tiled_mlp",
+    knobs=(
+        make_knob("threads", 64, 128, 256, 512, meaning="threads per block, columns of a chunk"),
+        make_knob("tokens", 2, 4, 8, 16, meaning="tokens per block, which share loads of weights"),
+        make_knob("depth", 16, 32, 64, meaning="elements of tokens that are staged at once"),
+        *(UNROLL, EXPONENTIAL),
+    ),
+    constraints=(),
+    default={"threads": 256, "tokens": 8, "depth": 32, "unroll": 4, "exponential": "exp2"},
+    plan=_plan_tiled,
+)
+
+RECIPES = (
+    RMSNORM_BACKWARD,
+    LAYERNORM_BACKWARD,
+    CROSS_ENTROPY,
+    FUSED_ADAM,
+    CHAIN,
+    GALORE_ADAM,
+    TILED_MLP,
+)
