@@ -113,6 +113,36 @@ def to_mxfp4(torch: Any, x: Any, M: int, G: int) -> tuple[Any, Any]:
     return codes.to(torch.uint8).view(M, 16 * G), scales.to(torch.uint8).view(M, G)
 
 
+def to_steps(x: np.ndarray, size: int, bits: int) -> np.ndarray:
+    """Numbers of each block as whole multiples of a power of two, at most 2^bits of it and none of
+    them -0, as bfloat16 holds them. Sums with any signs have few bits, and are odd: no sum of a
+    block is 0, unless all of it is."""
+    blocks = x.reshape(len(x), -1, size)
+    _, above = np.frexp(np.abs(blocks).max(2, keepdims=True))
+    step = np.maximum(above - bits, -133)  # the least of bfloat16
+    whole = np.rint(np.ldexp(blocks, -step)).astype(np.int64)
+    # From 256 on bfloat16 has even numbers alone.
+    is_even = (np.where(abs(whole) < 256, whole, 0).sum(2, keepdims=True) & 1) == 0
+    place = np.abs(whole).argmin(2, keepdims=True)
+    least = np.take_along_axis(whole, place, 2)
+    size_then = np.where(np.abs(least) < 256, np.abs(least) ^ 1, 255)
+    is_changed = is_even & whole.any(2, keepdims=True)
+    changed = np.where(is_changed, np.where(least < 0, -size_then, size_then), least)
+    np.put_along_axis(whole, place, changed, 2)
+    found: np.ndarray = np.ldexp(whole.astype(np.float32), step)
+    return found.reshape(x.shape)
+
+
+def hadamard_matrix(library: Any, one: Any, size: int) -> Any:
+    """Sylvester's matrix of signs (size, size), a power of two, from a matrix of one 1: of numpy or
+    torch, where `library` is."""
+    found = one
+    while len(found) < size:
+        above, below = (library.concatenate((found, each), 1) for each in (found, -found))
+        found = library.concatenate((above, below), 0)
+    return found
+
+
 def to_nvfp4(torch: Any, x: Any, tensor_scale: Any, M: int, G: int) -> tuple[Any, Any]:
     """Bytes and scales of NVFP4, of x (M, 16 G), in torch's operations."""
     blocks = x.float().view(M, G, 16)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..dense import ROUNDINGS, multiply
 from ..families import blemish, draw, thin_columns
+from ..low_rank import B1, B2, EPS, turn_moments
 from ..problem import Expected, Family, Inputs
 
 PROBLEM = {
@@ -41,7 +42,6 @@ PROBLEM = {
     "and little more. W1: n = M + R + 16, s = |W| + rate |P| times what these make of the step. "
     "{running sum} A NaN of G is in its column of all three; infinities are never drawn.",
 }
-B1, B2, EPS = 0.9, 0.999, 1e-8
 
 
 def values(family: Family, rng: np.random.Generator, M: int, N: int, R: int) -> Inputs:
@@ -63,18 +63,12 @@ def values(family: Family, rng: np.random.Generator, M: int, N: int, R: int) -> 
 
 def oracle(W: Any, G: Any, P: Any, m: Any, v: Any, step: Any) -> tuple[Expected, ...]:
     """The definition in float64, with what rounding r makes of moments and of the step."""
-    W, m, v, (rate, c1, c2) = (each.astype(np.float64) for each in (W, m, v, step))
+    W, m, v, (rate, *corrections) = (each.astype(np.float64) for each in (W, m, v, step))
     (r, a), terms = multiply(P.T, G), len(P) + ROUNDINGS
-    m1, v1, law = B1 * m + (1 - B1) * r, B2 * v + (1 - B2) * r * r, 2.0**-22 * np.sqrt(terms)
-    m_size = B1 * np.abs(m) + (1 - B1) * a
-    v_size = B2 * v + (1 - B2) * a * (2 * np.abs(r) + law * a)
-    root = np.sqrt(v1 / c2) + EPS
-    # Half of the square's relative error is the root's, and never more than all of it.
-    lost = np.minimum(v_size / np.maximum(v1, np.finfo(float).tiny), 1 / law)
-    moved, _ = multiply(P, m1 / c1 / root)
-    scale = np.abs(W) + rate * (np.abs(P) @ (m_size / c1 / root * (1 + lost)))
-    after = Expected(W - rate * moved, scale, terms + P.shape[1])
-    return after, Expected(m1, m_size, terms), Expected(v1, v_size, terms)
+    turn = turn_moments(r, a, m, v, corrections, terms)
+    moved, _ = multiply(P, turn.way)
+    scale = np.abs(W) + rate * (np.abs(P) @ turn.way_scale)
+    return Expected(W - rate * moved, scale, terms + P.shape[1]), turn.mean, turn.square
 
 
 def by_compile(W: Any, G: Any, P: Any, m: Any, v: Any, step: Any) -> Any:

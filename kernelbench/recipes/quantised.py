@@ -69,19 +69,19 @@ def _model_decoded(depth: Callable[[Facts], float], *asked: str) -> Model:
     return model
 
 
-def _model_blocks(block: int) -> Model:
-    """Of rows of bfloat16, whose numbers are read once and take some twenty operations."""
+def _model_blocks(block: int, flops: float = 20) -> Model:
+    """Of rows of bfloat16, whose numbers are read once and take so many operations."""
+    rows = model_rows(1, flops)
 
     def model(knobs: Knobs, facts: Facts) -> float:
         if "G" not in facts:
             return math.nan
-        return ROWS({**knobs, "unroll": 2}, {**facts, "N": block * facts["G"], WIDTH: 2.0})
+        return rows({**knobs, "unroll": 2}, {**facts, "N": block * facts["G"], WIDTH: 2.0})
 
     return model
 
 
 PRODUCT: Model = model_product(packs_a=True)
-ROWS: Model = model_rows(1, 20)
 TILE_FITS = Constraint("the tile's sums are 4 or more, and fit in the registers", _tile_fits)
 
 RECIPES = (
@@ -127,6 +127,18 @@ RECIPES = (
             default=ROWS_DEFAULT,
             model=_model_blocks(block),
         )
+    ),
+    *cpp_recipes(
+        "mxfp4_quantize_hadamard",
+        "rotated-blocks",
+        "A block goes through all stages of its rotation and to its codes in registers.",
+        knobs=(
+            make_knob("codes", "bounds", "bits", meaning="how a size becomes a code"),
+            *(SCHEDULE, CHUNK, VECTOR, THREADS),
+        ),
+        constraints=(USEFUL_CHUNK, USEFUL_THREADS, USEFUL_VECTOR),
+        default={**ROWS_DEFAULT, "codes": "bits"},
+        model=_model_blocks(32, 30),
     ),
     *cpp_recipes(
         "stochastic_round",

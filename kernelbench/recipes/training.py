@@ -177,36 +177,61 @@ def _galore_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float
     )
 
 
-GALORE_ADAM = cpp_recipes(
-    "galore_adam_step",
-    "by-columns",
-    "A few columns go through projection, Adam and update at once, and stay in the caches.",
-    knobs=(
-        make_knob("rows", 2, 4, 6, 8, meaning="rows of a tile in registers"),
-        make_knob("vectors", 1, 2, 3, meaning="vectors of columns of a tile"),
-        make_knob("tiles", 1, 2, 4, meaning="tiles side by side that share a block of columns"),
-        make_knob("depth", 64, 128, 256, meaning="terms of a sum that is made by itself"),
-        make_knob("schedule", "static", "dynamic", meaning="how blocks are dealt to threads"),
-        *(VECTOR, THREADS),
-    ),
-    constraints=(
-        Constraint(
-            "the tile has enough sums to hide latency, and fits registers",
-            lambda knobs, facts: (
-                4 <= integer(knobs, "rows") * integer(knobs, "vectors") <= register_budget(facts)
-            ),
+def _gradnorm_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """As of one side, with the other side's products and columns that are measured first."""
+    flops, _, _, pieces, chains = _galore_work(knobs, facts)
+    m, n, rank = facts["M"], facts["N"], facts["R"]
+    more = flops * (1 + rank / m) + 10 * m * n
+    return more, 5 * m * n + (m + 2 * n) * rank, m * n, pieces, chains
+
+
+LOW_RANK = tuple(
+    recipe
+    for problem, summary, work in (
+        (
+            "galore_adam_step",
+            "A few columns go through projection, Adam and update at once, and stay in the caches.",
+            _galore_work,
         ),
-        *(USEFUL_THREADS, USEFUL_VECTOR),
-    ),
-    default={
-        **DEFAULT,
-        "rows": 6,
-        "vectors": 2,
-        "tiles": 4,
-        "depth": 256,
-        "schedule": "dynamic",
-    },
-    model=model_pieces("MNR", _galore_work),
+        (
+            "gradnorm_lorp_step",
+            "A few columns are measured and projected at once; another pass updates them.",
+            _gradnorm_work,
+        ),
+    )
+    for recipe in cpp_recipes(
+        problem,
+        "by-columns",
+        summary,
+        knobs=(
+            make_knob("rows", 2, 4, 6, 8, meaning="rows of a tile in registers"),
+            make_knob("vectors", 1, 2, 3, meaning="vectors of columns of a tile"),
+            make_knob("tiles", 1, 2, 4, meaning="tiles side by side that share a block of columns"),
+            make_knob("depth", 64, 128, 256, meaning="terms of a sum that is made by itself"),
+            make_knob("schedule", "static", "dynamic", meaning="how blocks are dealt to threads"),
+            *(VECTOR, THREADS),
+        ),
+        constraints=(
+            Constraint(
+                "the tile has enough sums to hide latency, and fits registers",
+                lambda knobs, facts: (
+                    4
+                    <= integer(knobs, "rows") * integer(knobs, "vectors")
+                    <= register_budget(facts)
+                ),
+            ),
+            *(USEFUL_THREADS, USEFUL_VECTOR),
+        ),
+        default={
+            **DEFAULT,
+            "rows": 6,
+            "vectors": 2,
+            "tiles": 4,
+            "depth": 256,
+            "schedule": "dynamic",
+        },
+        model=model_pieces("MNR", work),
+    )
 )
 
 
@@ -262,6 +287,6 @@ RECIPES = (
     *CROSS_ENTROPY,
     *FUSED_ADAM,
     *CHAIN,
-    *GALORE_ADAM,
+    *LOW_RANK,
     *TILED_MLP,
 )

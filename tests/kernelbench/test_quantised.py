@@ -70,6 +70,21 @@ def _mxfp4(_: Structure, i: Arrays) -> Arrays:
     return {"q": pack(codes_of(found.codes), Layout(UINT4)), "scales": codes_of(found.scales)}
 
 
+def _mxfp4_rotated(s: Structure, i: Arrays) -> Arrays:
+    """The rotation by halves: sums of both halves of a block, and differences, each rotated."""
+    blocks = i["x"].astype(np.float32).reshape(s.axes["M"], s.axes["G"], 32)
+
+    def rotate(a: np.ndarray) -> np.ndarray:
+        if a.shape[-1] == 1:
+            return a
+        left, right = np.split(a, 2, -1)
+        return np.concatenate((rotate(left + right), rotate(left - right)), -1)
+
+    with np.errstate(invalid="ignore"):
+        turned = rotate(blocks) / np.sqrt(np.float32(32))
+    return _mxfp4(s, {"x": turned.reshape(i["x"].shape)})
+
+
 def _nvfp4(s: Structure, i: Arrays) -> Arrays:
     """Each number is looked up among the middles between codes, a tie to the even one."""
     x = i["x"].astype(np.float32).reshape(s.axes["M"], s.axes["G"], 16)
@@ -104,6 +119,7 @@ PLAIN: dict[str, Implementation] = {
     "gemv_w4a16": _gemv,
     "fp8_gemm_rowwise": _fp8,
     "mxfp4_quantize": _mxfp4,
+    "mxfp4_quantize_hadamard": _mxfp4_rotated,
     "nvfp4_quantize": _nvfp4,
     "wxa16_gemm": _wxa16,
     **{name: each for name, each in COLLECTED.items() if not registry.get(name).policies},
@@ -246,6 +262,10 @@ MISTAKES: dict[str, dict[str, Callable[[Arrays], Arrays]]] = {
     },
     "mxfp4_quantize": {
         "the sign lost": lambda i: {**i, "x": np.abs(i["x"])},
+    },
+    "mxfp4_quantize_hadamard": {
+        "blocks begin a number late": lambda i: {**i, "x": _of_neighbour(i["x"])},
+        "a block the other way round": lambda i: {**i, "x": _reverse(i["x"], 32)},
     },
 }
 """By problem: what a wrong kernel takes its inputs for."""

@@ -95,6 +95,21 @@ def _tiled_mlp(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return y
 
 
+def _gradnorm_lorp_step(_: Structure, i: Arrays, t: type) -> Arrays:
+    """A column of the weight at a time: its gradient less the part along it, and what that adds."""
+    names = ("V", "G", "g", "P", "Q", "m", "v", "step")
+    w, g, gain, p, q, m, v, (rate, c1, c2) = (i[name].astype(t) for name in names)
+    r = np.zeros_like(m)
+    for j, (column, gradient) in enumerate(zip(w.T, g.T, strict=True)):
+        squares = np.sum(column * column)
+        d = (gradient * squares - column * np.sum(column * gradient)) / (squares * np.sqrt(squares))
+        r += (p.T @ (d * gain[j]))[:, None] * q[j]
+    mean = m + t(1 - 0.9) * (r - m)
+    square = t(0.999) * v + t(1 - 0.999) * (r * r)
+    way = mean / (np.sqrt(square) / np.sqrt(c2) + t(1e-8))
+    return {"V1": w - p @ (q @ (rate / c1 * way).T).T, "m1": mean, "v1": square}
+
+
 PLAIN: dict[str, Implementation] = {
     "rmsnorm_backward": _rmsnorm_backward,
     "layernorm_backward": _layernorm_backward,
@@ -103,4 +118,5 @@ PLAIN: dict[str, Implementation] = {
     "elementwise_chain": _elementwise_chain,
     "galore_adam_step": _galore_adam_step,
     "tiled_mlp": _tiled_mlp,
+    "gradnorm_lorp_step": _gradnorm_lorp_step,
 }

@@ -100,7 +100,11 @@ RECIPES = (
             default=DEFAULT,
             plan=_plan_blocks(problem, given),
         )
-        for problem, given in (("mxfp4_quantize", []), ("nvfp4_quantize", ["tensor_scale"]))
+        for problem, given in (
+            ("mxfp4_quantize", []),
+            ("mxfp4_quantize_hadamard", []),
+            ("nvfp4_quantize", ["tensor_scale"]),
+        )
     ),
     cuda_recipe(
         "stochastic_round",

@@ -195,6 +195,57 @@ def _plan_galore(_: Knobs) -> LaunchPlan:
     )
 
 
+def _plan_gradnorm(_: Knobs) -> LaunchPlan:
+    def tiles(rows: str, columns: str) -> list[str]:
+        return [f"cdiv({rows}, TILE * ITEMS) * cdiv({columns}, TILE)"]
+
+    block = ["TILE", "TILE"]
+    moments = ["m", "v", "step", "m1", "v1", "way"]
+    columns = ["V", "G", "P", "off", "gain", "turned"]
+    update = ["M", "N", "R", "V", "P", "turned", "step", "V1"]
+    return LaunchPlan(
+        [
+            launch(
+                "measure",
+                grid=["cdiv(N, TILE * TILE)"],
+                block=["TILE * TILE"],
+                args=["M", "N", "V", "G", "g", "off", "gain"],
+            ),
+            launch("turn", grid=tiles("R", "N"), block=block, args=["M", "N", "R", *columns]),
+            launch(
+                "project",
+                grid=tiles("R", "R"),
+                block=block,
+                args=["N", "R", "turned", "Q", *moments],
+            ),
+            launch(
+                "widen", grid=tiles("R", "N"), block=block, args=["N", "R", "way", "Q", "turned"]
+            ),
+            launch("move", grid=tiles("M", "N"), block=block, args=update),
+        ],
+        {
+            "off": {"shape": ["N"], "dtype": "float32"},
+            "gain": {"shape": ["N"], "dtype": "float32"},
+            "turned": {"shape": ["R", "N"], "dtype": "float32"},
+            "way": {"shape": ["R", "R"], "dtype": "float32"},
+        },
+    )
+
+
+GRADNORM_LORP = cuda_recipe(
+    "gradnorm_lorp_step",
+    "four-products",
+    "Columns are measured; two products project, Adam at their end, and two update the weight.",
+    template="gradnorm_lorp_step",
+    knobs=(
+        make_knob("tile", 8, 16, 32, meaning="columns of a tile, and steps that are staged"),
+        make_knob("items", 1, 2, 4, 8, meaning="rows of a thread, a tile's width apart"),
+    ),
+    constraints=(),
+    default={"tile": 16, "items": 4},
+    plan=_plan_gradnorm,
+)
+
 GALORE_ADAM = cuda_recipe(
     "galore_adam_step",
     "two-products",
@@ -239,4 +290,5 @@ RECIPES = (
     CHAIN,
     GALORE_ADAM,
     TILED_MLP,
+    GRADNORM_LORP,
 )
