@@ -73,11 +73,6 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
             rows = list_rows(store)
         return {"schema_version": 1, "campaigns": [summarize(row) for row in rows]}
 
-    @router.get("/seq")
-    def count_new(after: int = 0) -> dict[str, int]:
-        with reader.store() as store:
-            return {"seq": store.last_seq(), "new": store.count(after=after)}
-
     @router.get("/c/{campaign}")
     def campaign(campaign: str) -> dict[str, Any]:
         with reader.campaign(campaign) as (store, history, _):
@@ -87,12 +82,6 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
                 "started": history.started.model_dump(mode="json"),
                 "funnel": {step.name: step.count for step in pages.funnel(history)},
             }
-
-    @router.get("/c/{campaign}/seq")
-    def newest_of(campaign: str, after: int = 0) -> dict[str, int]:
-        with reader.store() as store:
-            name = store.resolve(campaign)
-            return {"seq": store.last_seq(name), "new": store.count(name, after)}
 
     @router.get("/c/{campaign}/events")
     def events(campaign: str, after: int = 0) -> list[Event]:

@@ -28,6 +28,7 @@ from . import trace as traced
 from .api import api_router, list_rows
 from .guard import guard
 from .links import ServerLinks
+from .live import live_router
 from .reader import CampaignReader, ReadCampaign
 from .render import STATIC, plotly_script, plotly_version, render
 
@@ -43,6 +44,8 @@ def create_app(home: Path) -> FastAPI:
     app.add_middleware(BaseHTTPMiddleware, dispatch=guard)
     app.add_exception_handler(KernelwrightError, _kernelwright_error)
     app.add_exception_handler(HTTPException, _http_error)
+    # Before what names a candidate, which would match any word.
+    app.include_router(live_router(reader), prefix="/api")
     app.include_router(api_router(reader), prefix="/api")
     _add_static(app)
 
@@ -80,7 +83,8 @@ def create_app(home: Path) -> FastAPI:
 
 
 def _add_static(app: FastAPI) -> None:
-    kinds = {"view.css": "text/css", "view.js": "text/javascript"}
+    scripts = dict.fromkeys(("view.js", "live.js"), "text/javascript")
+    kinds = {"view.css": "text/css", **scripts}
     forever = {"Cache-Control": "public, max-age=31536000, immutable"}
 
     # The version in the address lets browsers keep the script for ever.

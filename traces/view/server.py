@@ -8,9 +8,13 @@ import sys
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import PrerequisiteError, UsageError
 from ..store import Store
+
+if TYPE_CHECKING:
+    import uvicorn
 
 LOOPBACK_HOSTS = ("127.0.0.1", "localhost", "::1")
 
@@ -30,8 +34,6 @@ def serve(
     """
     import uvicorn
 
-    from .app import create_app
-
     if host not in LOOPBACK_HOSTS:
         raise UsageError(
             f"the viewer has no passwords and serves only this machine, not '{host}'",
@@ -48,10 +50,22 @@ def serve(
             raise PrerequisiteError(
                 "no web browser could be started", hint=f"open {address} by hand, without --open"
             )
-        config = uvicorn.Config(create_app(home), log_level="warning", access_log=False)
+        config = configure(home)
         # uvicorn shuts down first and raises again; for a viewer Ctrl-C is the ordinary end.
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
+
+
+def configure(home: Path) -> uvicorn.Config:
+    """How the viewer of `home` is served. Pages that listen do so until they are closed: the end
+    does not wait for them."""
+    import uvicorn
+
+    from .app import create_app
+
+    return uvicorn.Config(
+        create_app(home), log_level="warning", access_log=False, timeout_graceful_shutdown=1
+    )
 
 
 def _listen(host: str, port: int) -> socket.socket:

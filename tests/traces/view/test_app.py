@@ -195,20 +195,6 @@ def test_the_json_is_what_is_stored(client: TestClient, sample: Any) -> None:
     assert row["speedup"]["low"] == pytest.approx(2.396, abs=1e-3)
 
 
-def test_new_events_are_counted(client: TestClient, sample: Any) -> None:
-    address = f"/api/c/{sample.campaign}/seq"
-    seen = client.get(address).json()["seq"]
-    assert client.get(address, params={"after": seen}).json() == {"seq": seen, "new": 0}
-    with Store.open(sample.home) as store:
-        for number in (19, 20):
-            proposal = CandidateProposed(
-                candidate=f"{number:064x}", number=number, language="cpp", family="f", operator="o"
-            )
-            store.append(sample.campaign, proposal)
-    assert client.get(address, params={"after": seen}).json() == {"seq": seen + 2, "new": 2}
-    assert ">#20</a>" in client.get(f"/c/{sample.campaign}").text
-
-
 def test_the_csv_has_a_row_per_candidate(client: TestClient, sample: Any) -> None:
     reply = client.get(f"/api/c/{sample.campaign}/candidates.csv")
     rows = list(csv.DictReader(io.StringIO(reply.text)))

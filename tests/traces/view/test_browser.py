@@ -1,99 +1,17 @@
-"""The viewer in a real browser, over the real server: charts, themes, keys, live news, the file."""
+"""The viewer in a real browser, over the real server: charts, themes, keys, the file."""
 
 from __future__ import annotations
 
-import os
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernelwright.traces.events import CandidateProposed
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
-from kernelwright.traces.view.app import create_app
 
 pytestmark = pytest.mark.browser
-
-WAIT_MS = 60_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = os.environ.get("KERNELWRIGHT_CHROMIUM", "/usr/bin/chromium")
-    if not Path(path).exists():
-        pytest.skip(f"there is no Chromium at {path}; KERNELWRIGHT_CHROMIUM names another")
-    with sync_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(
-            executable_path=path, args=["--no-sandbox", "--disable-gpu"]
-        )
-        yield chromium
-        chromium.close()
-
-
-@pytest.fixture
-def address(sample: Any) -> Iterator[str]:
-    """The viewer of the sample, served on a free port."""
-    with serving(sample.home) as address:
-        yield address
-
-
-@pytest.fixture
-def asked_address(asked: Any) -> Iterator[str]:
-    """The viewer of the campaign that asked models."""
-    with serving(asked.home) as address:
-        yield address
-
-
-@contextmanager
-def serving(home: Path) -> Iterator[str]:
-    """The viewer of a home, on a free port."""
-    import uvicorn
-
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(create_app(home), log_level="warning"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    while not server.started:
-        assert thread.is_alive()
-        time.sleep(0.02)
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    thread.join()
-    listener.close()
-
-
-@pytest.fixture
-def open_page(browser: Any) -> Iterator[Callable[..., Any]]:
-    """Opens pages; at the end none may have said anything or asked anybody else."""
-    contexts: list[Any] = []
-    said: list[str] = []
-    asked: list[str] = []
-
-    def go(address: str, **options: Any) -> Any:
-        context = browser.new_context(**options)
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(WAIT_MS)
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(address)
-        return page
-
-    yield go
-    for context in contexts:
-        context.close()
-    assert said == []
-    own = ("http://127.0.0.1:", "file:", "data:", "blob:")
-    assert [url for url in asked if not url.startswith(own)] == []
 
 
 def wait_for_charts(page: Any) -> None:
@@ -149,25 +67,6 @@ def test_the_keyboard_leads_from_the_list_to_the_best_and_its_parent(
         page.keyboard.press("Enter")
         page.wait_for_url(expected)
     assert page.locator("h1").inner_text().startswith("Candidate #7")
-
-
-def test_new_events_are_announced_and_nothing_moves(
-    address: str, sample: Any, open_page: Callable[..., Any]
-) -> None:
-    page = open_page(f"{address}/c/{sample.campaign}")
-    wait_for_charts(page)
-    page.evaluate("scrollTo(0, 400)")
-    with Store.open(sample.home) as store:
-        for number in (19, 20):
-            proposal = CandidateProposed(
-                candidate=f"{number:064x}", number=number, language="cpp", family="f", operator="o"
-            )
-            store.append(sample.campaign, proposal)
-    link = page.locator(".fresh a:text-is('2 new events')")
-    link.wait_for()
-    assert page.evaluate("scrollY") == 400
-    link.click()
-    page.locator("a:text-is('#20')").wait_for()
 
 
 def test_hostile_words_stay_words(address: str, sample: Any, open_page: Callable[..., Any]) -> None:

@@ -1,7 +1,8 @@
-// Draws the charts that the server described, follows the theme, and tells of new events.
+// Draws the charts that the server described, and follows the theme.
 // The page is whole without it. Text from data only ever becomes text nodes.
 "use strict";
 (() => {
+  const shown = new WeakMap(); // what a chart shows, so that it is not drawn again
   const dark = matchMedia("(prefers-color-scheme: dark)");
 
   // Figures name colours as CSS tokens, e.g. "--pass".
@@ -19,10 +20,15 @@
   function draw(chart) {
     const plot = chart.querySelector(".plot");
     const text = chart.querySelector('script[type="application/json"]').textContent;
+    const drawn = `${dark.matches} ${plot.clientWidth} ${text}`;
+    if (shown.get(plot) === drawn) return;
+    shown.set(plot, drawn);
     const figure = withColours(JSON.parse(text), getComputedStyle(document.documentElement));
     const isFirst = !plot.classList.contains("js-plotly-plot");
     // On a narrow screen the legend would push the points out; the table has the same words.
     if (plot.clientWidth < 560) figure.layout.showlegend = false;
+    // What the reader has zoomed to stays when there are new points.
+    figure.layout.uirevision = "kept";
     Plotly.react(plot, figure.data, figure.layout, { displayModeBar: false, responsive: true });
     if (!isFirst) return;
     plot.on("plotly_click", (event) => {
@@ -52,43 +58,13 @@
     target.scrollIntoView();
   }
 
-  function follow(address, seen) {
-    const place = document.querySelector(".fresh");
-    async function look() {
-      try {
-        const reply = await fetch(`${address}?after=${seen}`, { headers: { Accept: "application/json" } });
-        if (!reply.ok) throw new Error(String(reply.status));
-        const fresh = (await reply.json()).new;
-        if (fresh > 0) tell(place, fresh);
-        setTimeout(look, 2000);
-      } catch {
-        setTimeout(look, 10000);
-      }
-    }
-    setTimeout(look, 2000);
-  }
-
-  function tell(place, count) {
-    const words = count === 1 ? "1 new event" : `${count} new events`;
-    if (place.textContent === words) return;
-    const link = document.createElement("a");
-    link.href = location.href;
-    link.textContent = words;
-    link.addEventListener("click", (event) => {
-      event.preventDefault();
-      location.reload();
-    });
-    place.replaceChildren(link);
-  }
-
   function begin() {
     openTarget();
     drawVisible();
     addEventListener("hashchange", openTarget);
     document.addEventListener("toggle", drawVisible, true);
     dark.addEventListener("change", drawVisible);
-    const { live, seq } = document.body.dataset;
-    if (live && location.protocol !== "file:") follow(live, Number(seq));
+    document.addEventListener("changed", drawVisible);
   }
 
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
