@@ -80,8 +80,8 @@ class Tally:
         """Candidates that have a verdict."""
         self.passed = 0
         """Candidates of which some verdict is a pass."""
-        self.timed_s = 0.0
-        """Seconds in which something was timed."""
+        self.seconds: Counter[str] = Counter()
+        """Of all evaluations, by what was done in them."""
         self.causes = Causes()
         """First reasons of the verdicts that count."""
         self.isolation: Isolation | None = None
@@ -94,6 +94,11 @@ class Tally:
         """By modelled time."""
         self.fastest = First(_rank_measured)
         """Of those of which some verdict is a pass, by the speed-up that counts, largest first."""
+
+    @property
+    def timed_s(self) -> float:
+        """Seconds in which something was timed."""
+        return float(self.seconds[TIMING])
 
     @property
     def by_status(self) -> dict[Status, int]:
@@ -127,7 +132,7 @@ class Tally:
             first.change(after, entries)
 
     def _see(self, verdict: Verdict) -> None:
-        self.timed_s += verdict.seconds.get(TIMING, 0.0)
+        self.seconds.update(verdict.seconds)
         if verdict.isolation:
             self.isolation = verdict.isolation
             self._open_rows.update(verdict.isolation.not_enforced)

@@ -23,7 +23,7 @@ from ..history import find_candidate
 from ..place import Place
 from ..suites import average, find_suites, sum_up
 from ..transcript import find_call
-from . import charts, home_page, pages
+from . import charts, home_page, pages, why_page
 from . import trace as traced
 from .api import api_router, list_rows
 from .guard import guard
@@ -63,6 +63,11 @@ def create_app(home: Path) -> FastAPI:
     ) -> str:
         with reader.campaign(campaign) as read:
             return campaign_html(read, status=status, sort=sort, page=page, calls=calls)
+
+    @app.get("/c/{campaign}/why", response_class=HTMLResponse)
+    def why(campaign: str) -> str:
+        with reader.campaign(campaign) as read:
+            return why_html(read)
 
     @app.get("/c/{campaign}/trace", response_class=HTMLResponse)
     def trace(campaign: str, page: int = 1, at: str = "") -> str:
@@ -196,6 +201,20 @@ def campaign_html(read: ReadCampaign, *, status: str, sort: str, page: int, call
         sort_link=lambda name: links.query(status=status, sort=name) + "#candidates",
         page=page,
         pages=count,
+    )
+
+
+def why_html(read: ReadCampaign) -> str:
+    """Who won, why, and where time and money went."""
+    store, history, transcript = read
+    return _page(
+        "why.html",
+        ServerLinks(at=history.campaign),
+        has_charts=False,
+        row=_row(read),
+        page=why_page.why_page(store, history, transcript),
+        most_changes=why_page.MOST_CHANGES,
+        transcript=transcript,
     )
 
 

@@ -33,6 +33,9 @@ class Links(Protocol):
     def call(self, number: int) -> str:
         """One question to a model and its answer."""
 
+    def why(self) -> str:
+        """Why the campaign at hand ended as it did."""
+
 
 @dataclass(frozen=True)
 class ServerLinks:
@@ -60,6 +63,9 @@ class ServerLinks:
     def call(self, number: int) -> str:
         return f"{self.campaign(self.at)}/calls/{number}"
 
+    def why(self) -> str:
+        return f"{self.campaign(self.at)}/why"
+
 
 @dataclass(frozen=True)
 class ReportLinks:
@@ -82,6 +88,9 @@ class ReportLinks:
 
     def call(self, number: int) -> str:
         return f"#call-{number}"
+
+    def why(self) -> str:
+        return "#main"
 
 
 def anchor(place: Place) -> str:

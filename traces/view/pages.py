@@ -16,6 +16,7 @@ from ..outcome import how_sure, what_decides, why_no_winner
 from ..records import Isolation, Speedup, Status, Verdict
 from ..states import CampaignState, state_of
 from ..store import Store
+from ..why import list_ancestors
 from .code import CodeDifference, difference, highlight
 
 LOG_SHOWN = 60_000
@@ -183,7 +184,7 @@ def candidate_page(
         lines=highlight(source, entry.language),
         parent=parent,
         change=change,
-        ancestors=tuple(ancestors(history, entry)),
+        ancestors=tuple(list_ancestors(history, entry)),
         children=tuple(e for e in order if candidate in e.parents),
         previous=order[place - 1] if place else None,
         following=order[place + 1] if place + 1 < len(order) else None,
@@ -193,20 +194,7 @@ def candidate_page(
     )
 
 
-def ancestors(history: History, entry: Entry) -> list[Entry]:
-    """The line of first parents, oldest first, without the entry itself."""
-    line: list[Entry] = []
-    seen = {entry.candidate}
-    while entry.parents and entry.parents[0] in history.entries:
-        entry = history.entries[entry.parents[0]]
-        if entry.candidate in seen:
-            break
-        seen.add(entry.candidate)
-        line.append(entry)
-    return line[::-1]
-
-
-def source_of(store: Store, candidate: str, clean: Callable[[str], str]) -> tuple[str, str]:
+def source_of(store: Store, candidate: str, clean: Callable[[str], str] = str) -> tuple[str, str]:
     """The source, or why it cannot be shown."""
     try:
         return clean(store.get_blob(candidate).decode(errors="replace")), ""

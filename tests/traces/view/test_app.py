@@ -195,6 +195,32 @@ def test_the_json_is_what_is_stored(client: TestClient, sample: Any) -> None:
     assert row["speedup"]["low"] == pytest.approx(2.396, abs=1e-3)
 
 
+def test_the_page_of_reasons_answers_all_five_questions(client: TestClient, asked: Any) -> None:
+    del client
+    with TestClient(create_app(asked.home), base_url="http://127.0.0.1") as own:
+        page = own.get(f"/c/{asked.campaign}/why").text
+    for words in (
+        "The way to #",
+        "what a Judge had said",
+        "Where time went",
+        "What evaluations did",
+    ):
+        assert words in page
+    assert "Spent on models" in page
+    assert "How far candidates came" in page
+
+
+def test_a_campaign_without_a_winner_has_its_reasons_too(
+    client: TestClient, sample: Any, new_campaign: CampaignStarted
+) -> None:
+    with Store.open(sample.home) as store:
+        empty = store.create(new_campaign)
+    reply = client.get(f"/c/{empty}/why")
+    assert reply.status_code == 200
+    assert "Nothing was recorded of it." in reply.text
+    assert "The way to" not in reply.text
+
+
 def test_the_csv_has_a_row_per_candidate(client: TestClient, sample: Any) -> None:
     reply = client.get(f"/api/c/{sample.campaign}/candidates.csv")
     rows = list(csv.DictReader(io.StringIO(reply.text)))

@@ -33,7 +33,7 @@ def test_pages_are_accessible_in_both_themes(
 ) -> None:
     page = open_page(address, color_scheme=scheme)
     assert violations(page) == []
-    for rest in ("", "/@best", "/5", "/17"):
+    for rest in ("", "/why", "/@best", "/5", "/17"):
         page.goto(f"{address}/c/{sample.campaign}{rest}")
         wait_for_charts(page)
         assert violations(page) == []
@@ -80,7 +80,7 @@ def test_hostile_words_stay_words(address: str, sample: Any, open_page: Callable
 def test_a_narrow_screen_does_not_scroll_sideways(
     address: str, sample: Any, open_page: Callable[..., Any]
 ) -> None:
-    for rest in ("/", f"/c/{sample.campaign}", f"/c/{sample.campaign}/@best"):
+    for rest in ("/", *(f"/c/{sample.campaign}{of}" for of in ("", "/why", "/@best"))):
         page = open_page(address + rest, viewport={"width": 360, "height": 800})
         wait_for_charts(page)
         too_wide = page.evaluate(

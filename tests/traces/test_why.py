@@ -1,0 +1,113 @@
+"""The way to a winner, and where time went, from histories as they are recorded."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from kernelwright.traces.history import derive
+from kernelwright.traces.records import CHAMPION, Level, Metric, Profile, Status
+from kernelwright.traces.store import Store
+from kernelwright.traces.transcript import transcribe
+from kernelwright.traces.why import (
+    compare_profiles,
+    find_gain,
+    list_failures,
+    list_steps,
+    list_unconfirmed,
+    share_evaluations,
+    share_time,
+)
+
+
+@pytest.fixture
+def history(sample: Any) -> Any:
+    with Store.open(sample.home, read_only=True) as store:
+        return derive(store.events(sample.campaign))
+
+
+def test_the_way_leads_from_the_first_to_the_winner(history: Any) -> None:
+    steps = list_steps(history, history.champion)
+    assert steps[-1].entry.candidate == history.champion
+    assert steps[0].parent is None
+    assert not steps[0].entry.parents
+    for before, after in itertools.pairwise(steps):
+        assert after.parent is before.entry
+        assert after.entry.parents[0] == before.entry.candidate
+        assert after.advice is before.entry.advice
+
+
+def test_a_gain_is_paired_only_beside_the_parent(history: Any) -> None:
+    for step in list_steps(history, history.champion)[1:]:
+        assert step.parent is not None
+        gain = find_gain(history, step.entry, step.parent)
+        timed = [each.verdict.measurement for each in (step.entry, step.parent) if each.verdict]
+        if not all(timed):
+            assert gain is None
+            continue
+        previous = {e.candidate: e.previous for _, e in history.changes}
+        is_paired = (
+            previous.get(step.entry.candidate) == step.parent.candidate
+            and CHAMPION in timed[0].speedup
+        )
+        assert (gain.low is not None) == is_paired
+        if not is_paired:
+            ratio = timed[1].candidate.median_us / timed[0].candidate.median_us
+            assert gain.ratio == pytest.approx(ratio)
+
+
+def profile(**values: float) -> Profile:
+    metrics = [Metric(name=name, value=value) for name, value in values.items()]
+    return Profile(metrics=(*metrics, Metric(name="emulated", value=1, level=Level.EMULATED)))
+
+
+def test_what_changed_in_a_profile_is_told_by_size_and_level() -> None:
+    before = profile(same=5.0, nearly=100.0, halved=8.0, doubled=1.0, gone=4.0, lost=1.0)
+    after = profile(same=5.0, nearly=104.0, halved=4.0, doubled=2.0, gone=0.0, new=1.0)
+    changed = [(change.after.name, change.ratio) for change in compare_profiles(before, after)]
+    assert changed == [("gone", 0.0), ("halved", 0.5), ("doubled", 2.0)]
+    measured = Profile(metrics=(Metric(name="t", value=2, level=Level.MEASURED), *after.metrics))
+    earlier = Profile(metrics=(Metric(name="t", value=1, level=Level.MEASURED), *before.metrics))
+    assert compare_profiles(earlier, measured)[0].after.name == "t"
+    assert compare_profiles(None, after) == ()
+    static = Profile(metrics=(Metric(name="t", value=9, level=Level.STATIC),))
+    assert compare_profiles(earlier, static) == ()
+
+
+def test_shares_of_time_add_up_to_what_was_spent(sample: Any, history: Any) -> None:
+    with Store.open(sample.home, read_only=True) as store:
+        transcript = transcribe(store.events(sample.campaign))
+    time = share_time(history, transcript)
+    whole = history.preparation_s + history.spent_s
+    assert sum(part.seconds for part in time) == pytest.approx(whole)
+    assert sum(part.share for part in time) == pytest.approx(1.0)
+    evaluations = share_evaluations(history)
+    verdicts = [v for entry in history.entries.values() for v in entry.verdicts]
+    spent = sum(sum(verdict.seconds.values()) for verdict in verdicts)
+    assert sum(part.seconds for part in evaluations) == pytest.approx(spent)
+
+
+def test_failures_are_told_with_their_most_frequent_reason(history: Any) -> None:
+    failures = list_failures(history)
+    counts = {failure.status: failure.count for failure in failures}
+    assert counts == {s: n for s, n in history.by_status.items() if not s.is_pass}
+    assert all(failure.reason for failure in failures)
+    assert [f.count for f in failures] == sorted(counts.values(), reverse=True)
+
+
+def test_who_may_be_faster_was_screened_above_the_winner(history: Any) -> None:
+    headline = history.best.verdict.measurement.headline.median
+    estimates = [entry.verdict.screen_estimate.median for entry in list_unconfirmed(history)]
+    assert estimates == sorted(estimates, reverse=True)
+    assert all(estimate > headline for estimate in estimates)
+    screened = [
+        entry
+        for entry in history.entries.values()
+        if entry.verdict
+        and entry.verdict.status is Status.SCREENED
+        and entry.verdict.screen_estimate
+        and entry.verdict.screen_estimate.median > headline
+    ]
+    assert len(estimates) == len(screened)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page that answers why a campaign's winner won, and where its time and money went.
+
+Knows no HTML and no HTTP.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..fold import Entry
+from ..history import History
+from ..store import Store
+from ..transcript import Transcript
+from ..why import (
+    Failure,
+    Share,
+    Step,
+    list_failures,
+    list_steps,
+    list_unconfirmed,
+    share_evaluations,
+    share_time,
+)
+from .code import difference
+from .pages import FunnelStep, funnel, source_of
+
+MOST_UNCONFIRMED = 5
+MOST_CHANGES = 6
+"""Figures of a profile that a step shows."""
+MOST_STEPS = 40
+"""The last ones of a longer way: what is before them is told by its number."""
+
+
+@dataclass(frozen=True)
+class ShownStep:
+    """One step of the way, with how much of the source it changed."""
+
+    step: Step
+    added: int
+    removed: int
+    is_compared: bool
+    """Whether both sources could be read."""
+
+
+@dataclass(frozen=True)
+class WhyPage:
+    """Everything that the page shows."""
+
+    winner: Entry | None
+    """The champion, or who leads where nothing can be timed."""
+    steps: tuple[ShownStep, ...]
+    skipped: int
+    """Steps of the way before these."""
+    time: tuple[Share, ...]
+    evaluations: tuple[Share, ...]
+    funnel: tuple[FunnelStep, ...]
+    failures: tuple[Failure, ...]
+    unconfirmed: tuple[Entry, ...]
+    unconfirmed_in_all: int
+
+
+def why_page(store: Store, history: History, transcript: Transcript) -> WhyPage:
+    """The page of a campaign, with or without a winner."""
+    winner = history.best or history.leader
+    way = list_steps(history, winner.candidate) if winner else []
+    unconfirmed = list_unconfirmed(history)
+    return WhyPage(
+        winner=winner,
+        steps=tuple(_compare(store, step) for step in way[-MOST_STEPS:]),
+        skipped=max(0, len(way) - MOST_STEPS),
+        time=tuple(share_time(history, transcript)),
+        evaluations=tuple(share_evaluations(history)),
+        funnel=tuple(funnel(history)),
+        failures=tuple(list_failures(history)),
+        unconfirmed=tuple(unconfirmed[:MOST_UNCONFIRMED]),
+        unconfirmed_in_all=len(unconfirmed),
+    )
+
+
+def _compare(store: Store, step: Step) -> ShownStep:
+    if step.parent is None:
+        return ShownStep(step, 0, 0, is_compared=False)
+    after, missing = source_of(store, step.entry.candidate)
+    before, also_missing = source_of(store, step.parent.candidate)
+    if missing or also_missing:
+        return ShownStep(step, 0, 0, is_compared=False)
+    change = difference(before, after, step.entry.language)
+    return ShownStep(step, change.added, change.removed, is_compared=not change.note)
