@@ -18,6 +18,7 @@ from .view.drawing import draw
 from .view.links import ReportLinks
 from .view.render import asset, render
 from .view.trace import TRACE_SHOWN, Book, step_view
+from .why import list_ancestors
 
 CHART = "the table has the same figures"
 MOST_DETAILED = 60
@@ -83,7 +84,7 @@ def render_report(
 def _choose_detailed(history: History) -> list[str]:
     """The best, its ancestors, then the others in order, up to the limit; in order of number."""
     best = history.best
-    first = [best, *pages.ancestors(history, best)] if best else []
+    first = [best, *list_ancestors(history, best)] if best else []
     wanted = dict.fromkeys([entry.candidate for entry in first] + list(history.entries))
     return sorted(list(wanted)[:MOST_DETAILED], key=lambda c: history.entries[c].number)
 

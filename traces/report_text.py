@@ -17,8 +17,8 @@ from .outcome import how_sure, what_decides, why_no_winner
 from .records import Measurement
 from .redact import Redactor
 from .store import Store
-from .view import pages
 from .view.words import gain, local_time, sentence, shorten_id
+from .why import list_ancestors
 from .wording import NOTHING, duration, interval, micros, percent, ratio, speedup, usd
 
 MOST_ROWS = 60
@@ -74,7 +74,7 @@ def _winner(history: History, best: Entry) -> Iterator[str]:
     verdict = best.verdict
     for measurement in verdict.measurements if verdict else ():
         yield from _timing(measurement)
-    path = [*pages.ancestors(history, best), best]
+    path = [*list_ancestors(history, best), best]
     if len(path) > 1:
         yield "How it came about:"
         yield ""
@@ -122,7 +122,7 @@ def _code_of(store: Store, redactor: Redactor, best: Entry) -> Iterator[str]:
 
 def _candidates(history: History) -> Iterator[str]:
     best = history.best
-    first = [best, *pages.ancestors(history, best)] if best else []
+    first = [best, *list_ancestors(history, best)] if best else []
     chosen = list(dict.fromkeys([e.candidate for e in first] + list(history.entries)))[:MOST_ROWS]
     left = len(history.entries) - len(chosen)
     yield f"<details><summary>{len(history.entries)} candidates</summary>"

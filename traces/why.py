@@ -71,7 +71,7 @@ class Failure(NamedTuple):
     """Candidates of one status that is no pass."""
 
     status: Status
-    count: int
+    candidates: int
     reason: str
     """The first one of the most frequent kind."""
 
@@ -190,7 +190,7 @@ def list_failures(history: History) -> list[Failure]:
         for verdict in verdicts:
             causes.add(verdict.reasons[0])
         told.append(Failure(status, len(verdicts), causes.most_frequent))
-    return sorted(told, key=lambda failure: -failure.count)
+    return sorted(told, key=lambda failure: -failure.candidates)
 
 
 def list_unconfirmed(history: History) -> list[Entry]:

@@ -91,10 +91,10 @@ def test_shares_of_time_add_up_to_what_was_spent(sample: Any, history: Any) -> N
 
 def test_failures_are_told_with_their_most_frequent_reason(history: Any) -> None:
     failures = list_failures(history)
-    counts = {failure.status: failure.count for failure in failures}
+    counts = {failure.status: failure.candidates for failure in failures}
     assert counts == {s: n for s, n in history.by_status.items() if not s.is_pass}
     assert all(failure.reason for failure in failures)
-    assert [f.count for f in failures] == sorted(counts.values(), reverse=True)
+    assert [f.candidates for f in failures] == sorted(counts.values(), reverse=True)
 
 
 def test_who_may_be_faster_was_screened_above_the_winner(history: Any) -> None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.base import BaseHTTPMiddleware
@@ -23,7 +23,7 @@ from ..history import find_candidate
 from ..place import Place
 from ..suites import average, find_suites, sum_up
 from ..transcript import find_call
-from . import charts, home_page, pages, why_page
+from . import charts, compare_page, home_page, pages, why_page
 from . import trace as traced
 from .api import api_router, list_rows
 from .guard import guard
@@ -33,6 +33,7 @@ from .reader import CampaignReader, ReadCampaign
 from .render import STATIC, plotly_script, plotly_version, render
 
 ROWS_PER_PAGE = 200
+NONE: list[str] = []
 
 
 def create_app(home: Path) -> FastAPI:
@@ -56,6 +57,10 @@ def create_app(home: Path) -> FastAPI:
     @app.get("/suites", response_class=HTMLResponse)
     def suites(name: str = "") -> str:
         return suites_html(reader, name)
+
+    @app.get("/compare", response_class=HTMLResponse)
+    def compare(of: Annotated[list[str], Query()] = NONE) -> str:
+        return compare_html(reader, of)
 
     @app.get("/c/{campaign}", response_class=HTMLResponse)
     def campaign(
@@ -201,6 +206,31 @@ def campaign_html(read: ReadCampaign, *, status: str, sort: str, page: int, call
         sort_link=lambda name: links.query(status=status, sort=name) + "#candidates",
         page=page,
         pages=count,
+    )
+
+
+def compare_html(reader: CampaignReader, names: list[str]) -> str:
+    """Two to four candidates beside each other, each named as CAMPAIGN/CANDIDATE."""
+    compare_page.check_count(len(names))
+    columns = []
+    for campaign, candidate in map(compare_page.split_address, names):
+        with reader.campaign(campaign) as (store, history, _):
+            columns.append(compare_page.column_of(store, history, candidate))
+    several = len({column.history.campaign for column in columns}) > 1
+    sides = [
+        (f"#{column.entry.number}" + (f" {column.history.campaign}" if several else ""), found)
+        for column in columns
+        if (found := column.measurement.candidate if column.measurement else None)
+    ]
+    page = compare_page.compare_page(columns)
+    return _page(
+        "compare.html",
+        ServerLinks(),
+        has_charts=bool(sides),
+        page=page,
+        figure=charts.compare_chart(sides) if sides and page.is_one_task else None,
+        has_campaigns=several,
+        links_of=lambda column: ServerLinks(at=column.history.campaign),
     )
 
 

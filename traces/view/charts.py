@@ -8,7 +8,7 @@ pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -293,10 +293,18 @@ def timing_chart(measurement: Measurement) -> Figure:
     sides: list[tuple[str, Timing]] = sorted(
         measurement.baselines.items(), key=lambda side: -side[1].median_us
     )
-    sides.append(("candidate", measurement.candidate))
+    return _times([*sides, ("candidate", measurement.candidate)], mine={"candidate"})
+
+
+def compare_chart(sides: Sequence[tuple[str, Timing]]) -> Figure:
+    """Every sample of several candidates, on one logarithmic axis of time; the first on top."""
+    return _times(sides[::-1], mine={sides[0][0]})
+
+
+def _times(sides: Sequence[tuple[str, Timing]], mine: Collection[str]) -> Figure:
     data = []
     for row, (name, timing) in enumerate(sides):
-        colour = "--pass" if name == "candidate" else "--muted"
+        colour = "--pass" if name in mine else "--muted"
         samples = timing.samples_us or (timing.median_us,)
         data.append(
             {

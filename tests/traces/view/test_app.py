@@ -221,6 +221,32 @@ def test_a_campaign_without_a_winner_has_its_reasons_too(
     assert "The way to" not in reply.text
 
 
+def test_candidates_are_held_against_each_other(client: TestClient, sample: Any) -> None:
+    names = [f"{sample.campaign}/{which}" for which in ("@best", "2", "5")]
+    page = client.get("/compare", params={"of": names}).text
+    assert "3 candidates" in page
+    assert page.count('</h2>\n<p class="sub"><span class="pass">+') == 2
+    assert "time of a call" in page
+    assert sample.hostile not in page
+
+
+def test_what_cannot_be_compared_is_told(
+    client: TestClient, sample: Any, write_sample: Callable[..., Any]
+) -> None:
+    one = client.get("/compare", params={"of": f"{sample.campaign}/2"})
+    assert one.status_code == 400
+    assert "1 candidate cannot be compared" in one.text
+    assert client.get("/compare").status_code == 400
+    many = client.get("/compare", params={"of": [f"{sample.campaign}/{n}" for n in range(1, 6)]})
+    assert many.status_code == 400
+    lost = client.get("/compare", params={"of": [f"{sample.campaign}/2", "nothing/1"]})
+    assert lost.status_code == 404
+    other = write_sample(is_finished=False)
+    both = client.get("/compare", params={"of": [sample.campaign, f"{other.campaign}/2"]}).text
+    assert sample.campaign in both
+    assert other.campaign in both
+
+
 def test_the_csv_has_a_row_per_candidate(client: TestClient, sample: Any) -> None:
     reply = client.get(f"/api/c/{sample.campaign}/candidates.csv")
     rows = list(csv.DictReader(io.StringIO(reply.text)))

@@ -69,6 +69,19 @@ def test_the_keyboard_leads_from_the_list_to_the_best_and_its_parent(
     assert page.locator("h1").inner_text().startswith("Candidate #7")
 
 
+def test_ticked_candidates_are_compared(
+    address: str, sample: Any, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(f"{address}/c/{sample.campaign}")
+    for number in (2, 7):
+        page.get_by_label(f"compare #{number}", exact=True).check()
+    page.get_by_role("button", name="Compare those ticked").click()
+    page.wait_for_url("**/compare?of=*")
+    wait_for_charts(page)
+    assert page.locator("h1").inner_text().startswith("2 candidates")
+    assert violations(page) == []
+
+
 def test_hostile_words_stay_words(address: str, sample: Any, open_page: Callable[..., Any]) -> None:
     page = open_page(f"{address}/c/{sample.campaign}/5")
     assert page.title().startswith("#5")
