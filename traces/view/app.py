@@ -93,7 +93,7 @@ def create_app(home: Path) -> FastAPI:
 
 
 def _add_static(app: FastAPI) -> None:
-    scripts = dict.fromkeys(("view.js", "live.js"), "text/javascript")
+    scripts = dict.fromkeys(("view.js", "live.js", "keys.js"), "text/javascript")
     kinds = {"view.css": "text/css", **scripts}
     forever = {"Cache-Control": "public, max-age=31536000, immutable"}
 
@@ -211,16 +211,18 @@ def campaign_html(read: ReadCampaign, *, status: str, sort: str, page: int, call
 
 def compare_html(reader: CampaignReader, names: list[str]) -> str:
     """Two to four candidates beside each other, each named as CAMPAIGN/CANDIDATE."""
-    compare_page.check_count(len(names))
-    columns = []
-    for campaign, candidate in map(compare_page.split_address, names):
+    found = {}
+    for campaign, candidate in map(compare_page.split_address, names[: compare_page.MOST + 1]):
         with reader.campaign(campaign) as (store, history, _):
-            columns.append(compare_page.column_of(store, history, candidate))
+            column = compare_page.column_of(store, history, candidate)
+            found[column.address] = column
+    columns = list(found.values())
+    compare_page.check_count(len(columns))
     several = len({column.history.campaign for column in columns}) > 1
     sides = [
-        (f"#{column.entry.number}" + (f" {column.history.campaign}" if several else ""), found)
+        (f"#{column.entry.number}" + (f" {column.history.campaign}" if several else ""), timing)
         for column in columns
-        if (found := column.measurement.candidate if column.measurement else None)
+        if (timing := column.measurement.candidate if column.measurement else None)
     ]
     page = compare_page.compare_page(columns)
     return _page(

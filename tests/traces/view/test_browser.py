@@ -93,7 +93,11 @@ def test_hostile_words_stay_words(address: str, sample: Any, open_page: Callable
 def test_a_narrow_screen_does_not_scroll_sideways(
     address: str, sample: Any, open_page: Callable[..., Any]
 ) -> None:
-    for rest in ("/", *(f"/c/{sample.campaign}{of}" for of in ("", "/why", "/@best"))):
+    for rest in (
+        "/",
+        *(f"/c/{sample.campaign}{of}" for of in ("", "/why", "/@best")),
+        "/compare?of=@last/1&of=@last/7",
+    ):
         page = open_page(address + rest, viewport={"width": 360, "height": 800})
         wait_for_charts(page)
         too_wide = page.evaluate(

@@ -12,10 +12,14 @@
 
   function changeAttributes(old, fresh) {
     for (const { name: key, value } of fresh.attributes) {
-      if (!OWN.has(key) && old.getAttribute(key) !== value) old.setAttribute(key, value);
+      if (OWN.has(key) || old.getAttribute(key) === value) continue;
+      const isHere = key === "class" && old.classList.contains("here");
+      old.setAttribute(key, isHere ? `${value} here` : value);
     }
     for (const { name: key } of [...old.attributes]) {
-      if (!OWN.has(key) && !fresh.hasAttribute(key)) old.removeAttribute(key);
+      if (OWN.has(key) || fresh.hasAttribute(key)) continue;
+      if (old.classList.contains("here") && key === "class") old.className = "here";
+      else old.removeAttribute(key);
     }
   }
 
@@ -31,11 +35,15 @@
     changeChildren(old, fresh);
   }
 
+  // What scripts put beside what the server sent.
+  const isOurs = (node) => node.nodeType === 1 && node.classList.contains("copy");
+
   function changeChildren(old, fresh) {
     const named = new Map();
     for (const child of old.childNodes) if (name(child)) named.set(name(child), child);
     let at = old.firstChild;
     for (const wanted of [...fresh.childNodes]) {
+      while (at && isOurs(at)) at = at.nextSibling;
       const known = name(wanted) ? named.get(name(wanted)) : at;
       if (known && isLike(known, wanted)) {
         if (known === at) at = at.nextSibling;
@@ -47,7 +55,7 @@
     }
     while (at) {
       const next = at.nextSibling;
-      at.remove();
+      if (!isOurs(at)) at.remove();
       at = next;
     }
   }

@@ -20,10 +20,11 @@
   function draw(chart) {
     const plot = chart.querySelector(".plot");
     const text = chart.querySelector('script[type="application/json"]').textContent;
-    const drawn = `${dark.matches} ${plot.clientWidth} ${text}`;
+    const styles = getComputedStyle(document.documentElement);
+    const drawn = `${styles.getPropertyValue("--text")} ${plot.clientWidth} ${text}`;
     if (shown.get(plot) === drawn) return;
     shown.set(plot, drawn);
-    const figure = withColours(JSON.parse(text), getComputedStyle(document.documentElement));
+    const figure = withColours(JSON.parse(text), styles);
     const isFirst = !plot.classList.contains("js-plotly-plot");
     // On a narrow screen the legend would push the points out; the table has the same words.
     if (plot.clientWidth < 560) figure.layout.showlegend = false;
