@@ -103,4 +103,46 @@ MS_DEFORM_ATTN = cpp_recipes(
     model=model_pieces("MHLPSD", _attend_work),
 )
 
-RECIPES: tuple[Recipe, ...] = (*HASHGRID_ENCODE, *MS_DEFORM_ATTN)
+
+def _network_work(knobs: Knobs, facts: Facts) -> tuple[float, float, float, float, float]:
+    """Whole panels of units, of which loads and products share the time."""
+    points, lanes = facts["M"], facts["vector_bytes"] / 4
+    across = integer(knobs, "vectors") * lanes
+    hidden, out = (math.ceil(facts[axis] / across) * across for axis in "HN")
+    terms = facts["D"] * hidden + facts["B"] * facts["H"] * hidden + facts["H"] * out
+    products = integer(knobs, "rows") * integer(knobs, "vectors")
+    busy = products / (products + integer(knobs, "rows") + integer(knobs, "vectors"))
+    pieces = math.ceil(points / integer(knobs, "points"))
+    return (
+        2 * points * terms / busy,
+        points * facts["D"],
+        points * facts["N"],
+        pieces,
+        1.0 * products,
+    )
+
+
+def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
+    return 6 <= integer(knobs, "rows") * integer(knobs, "vectors") <= register_budget(facts)
+
+
+TINY_MLP = cpp_recipes(
+    "tiny_mlp_fused",
+    "tiles",
+    "Tiles of points go through all layers, whose weights are packed once and stay in the cache.",
+    knobs=(
+        make_knob("rows", 2, 4, 6, 8, meaning="points of a tile in registers"),
+        make_knob("vectors", 1, 2, 4, meaning="vectors of units of a tile in registers"),
+        make_knob("points", 24, 48, 96, 384, meaning="points that go through all layers together"),
+        make_knob("unroll", 1, 2, 4, meaning="steps of a sum that are written out"),
+        *(SCHEDULE, VECTOR, THREADS),
+    ),
+    constraints=(
+        Constraint("the tile has enough sums to hide latency, and fits registers", _tile_fits),
+        *(USEFUL_THREADS, USEFUL_VECTOR),
+    ),
+    default={**DEFAULT, "rows": 6, "vectors": 2, "points": 48, "unroll": 2},
+    model=model_pieces("MDHBN", _network_work),
+)
+
+RECIPES: tuple[Recipe, ...] = (*HASHGRID_ENCODE, *MS_DEFORM_ATTN, *TINY_MLP)

@@ -53,7 +53,20 @@ def _attend_to_maps(_: Structure, i: Arrays, t: type) -> np.ndarray:
     return y
 
 
+def _pass_through(_: Structure, i: Arrays, t: type) -> np.ndarray:
+    """A unit at a time, layer by layer."""
+    h = i["x"].astype(t)
+    layers = [i["first"], *i["middle"], i["last"]]
+    for number, layer in enumerate(layers):
+        units = [(h * column.astype(t)).sum(1) for column in layer.T]
+        h = np.stack(units, 1)
+        if number < len(layers) - 1:
+            h[h < 0] = 0
+    return h
+
+
 PLAIN: dict[str, Implementation] = {
     "hashgrid_encode": _encode_by_hash,
+    "tiny_mlp_fused": _pass_through,
     "ms_deform_attn": _attend_to_maps,
 }

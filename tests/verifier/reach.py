@@ -82,3 +82,10 @@ def least_remainders(name: str, axis: str, least: int = 1) -> int:
     can = ALL if is_roomy(name) else MOST if shared < 4 else MANY
     can = can if crowded < 3 else SOME
     return min(can, problem.ranges[axis].most + 1 - least)
+
+
+def shortest_pair(name: str) -> int:
+    """The most elements that the two free axes with the least room have together."""
+    ranges = registry.get(name).ranges
+    one, other = sorted(ranges[axis].most for axis in list_free(name))[:2]
+    return one * other

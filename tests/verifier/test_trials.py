@@ -23,6 +23,7 @@ from kernelwright.tests.verifier.reach import (
     list_lengths,
     longest,
     share_tensors,
+    shortest_pair,
 )
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.checks.checking import _change_item
@@ -226,8 +227,10 @@ def test_a_full_plan_has_shapes_that_are_long_in_two_axes_at_once(name: str) -> 
             for trial in bulk
         ]
         if share_tensors(name) > 1:
-            assert min(elements) >= 1 << 14
-            assert max(elements) >= 1 << (18 if is_roomy(name) else 16)
+            assert min(elements) >= min(1 << 14, shortest_pair(name) // 8)
+            assert max(elements) >= min(
+                1 << (18 if is_roomy(name) else 16), shortest_pair(name) // 4
+            )
         for trial in bulk:
             one, other = sorted(trial.structure.axes.values())[-2:]
             assert one >= (500 if is_roomy(name) else 16), trial.name

@@ -20,6 +20,7 @@ from starlette.responses import FileResponse
 from ...errors import KernelwrightError, UnknownNameError, UsageError
 from ..conversation import MOST_READ
 from ..history import find_candidate
+from ..names import BEST, parse
 from ..place import Place
 from ..suites import average, find_suites, sum_up
 from ..transcript import find_call
@@ -212,9 +213,9 @@ def campaign_html(read: ReadCampaign, *, status: str, sort: str, page: int, call
 def compare_html(reader: CampaignReader, names: list[str]) -> str:
     """Two to four candidates beside each other, each named as CAMPAIGN/CANDIDATE."""
     found = {}
-    for campaign, candidate in map(compare_page.split_address, names[: compare_page.MOST + 1]):
-        with reader.campaign(campaign) as (store, history, _):
-            column = compare_page.column_of(store, history, candidate)
+    for name in map(parse, names[: compare_page.MOST + 1]):
+        with reader.campaign(name.campaign) as (store, history, _):
+            column = compare_page.column_of(store, history, name.candidate or BEST)
             found[column.address] = column
     columns = list(found.values())
     compare_page.check_count(len(columns))

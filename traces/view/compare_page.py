@@ -84,12 +84,6 @@ class ComparePage:
     """Whether all had the same problem, workload and target."""
 
 
-def split_address(text: str) -> tuple[str, str]:
-    """`CAMPAIGN/CANDIDATE`, or `CAMPAIGN` for its best one."""
-    campaign, _, candidate = text.partition("/")
-    return campaign, candidate or "@best"
-
-
 def check_count(count: int) -> None:
     """Raises UsageError where so many cannot be held against each other."""
     if not FEWEST <= count <= MOST:

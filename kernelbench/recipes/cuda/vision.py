@@ -68,4 +68,28 @@ MS_DEFORM_ATTN = cuda_recipe(
     plan=_plan_attend,
 )
 
-RECIPES: tuple[Recipe, ...] = (HASHGRID_ENCODE, MS_DEFORM_ATTN)
+TINY_MLP = cuda_recipe(
+    "tiny_mlp_fused",
+    "shared",
+    "A block takes a few points through all layers in shared memory; a thread has a unit.",
+    template="tiny_mlp_fused",
+    knobs=(
+        make_knob("threads", 32, 64, 128, meaning="threads per block, units at once"),
+        make_knob("points", 2, 4, 8, 16, meaning="points per block, which share loads of weights"),
+        UNROLL,
+    ),
+    constraints=(),
+    default={**DEFAULT, "threads": 64, "points": 16},
+    plan=lambda _: LaunchPlan(
+        [
+            launch(
+                "tiny_mlp_fused",
+                grid=["cdiv(M, POINTS)"],
+                block=["THREADS"],
+                args=[*"MDHBN", "x", "first", "middle", "last", "y"],
+            )
+        ]
+    ),
+)
+
+RECIPES: tuple[Recipe, ...] = (HASHGRID_ENCODE, MS_DEFORM_ATTN, TINY_MLP)
