@@ -120,6 +120,12 @@ def _add_candidates(router: APIRouter, reader: CampaignReader) -> None:
         with reader.campaign(campaign) as (_, history, _):
             return describe_stored(history.entries[find_candidate(history, candidate)])
 
+    @router.get("/c/{campaign}/{candidate}/samples.csv")
+    def samples_csv(campaign: str, candidate: str) -> Response:
+        with reader.campaign(campaign) as (_, history, _):
+            entry = history.entries[find_candidate(history, candidate)]
+            return _csv(samples_of(entry), f"{history.campaign}-{entry.number}-samples")
+
     @router.get("/c/{campaign}/{candidate}/source")
     def source(campaign: str, candidate: str) -> PlainTextResponse:
         with reader.campaign(campaign) as (store, history, _):
@@ -186,6 +192,21 @@ def table_of(history: History) -> str:
                 _figure(verdict.modelled_us if verdict else None),
             ]
         )
+    return out.getvalue()
+
+
+def samples_of(entry: Entry) -> str:
+    """Every sample that is kept of a candidate and of what it was held against, as CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out)
+    writer.writerow(("protocol", "workload", "side", "sample", "us"))
+    for verdict in entry.verdicts:
+        for measurement in verdict.measurements:
+            sides = {"candidate": measurement.candidate, **measurement.baselines}
+            for side, timing in sides.items():
+                for number, sample in enumerate(timing.samples_us):
+                    row = (verdict.protocol.value, measurement.workload, side, number, sample)
+                    writer.writerow(row)
     return out.getvalue()
 
 

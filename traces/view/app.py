@@ -24,12 +24,13 @@ from ..names import BEST, parse
 from ..place import Place
 from ..suites import average, find_suites, sum_up
 from ..transcript import find_call
-from . import charts, compare_page, home_page, pages, why_page
+from . import charts, compare_page, home_page, pages, problem_page, tree_page, why_page
 from . import trace as traced
 from .api import api_router, list_rows
 from .guard import guard
 from .links import ServerLinks
 from .live import live_router
+from .over import AXES, list_axes
 from .reader import CampaignReader, ReadCampaign
 from .render import STATIC, plotly_script, plotly_version, render
 
@@ -59,16 +60,30 @@ def create_app(home: Path) -> FastAPI:
     def suites(name: str = "") -> str:
         return suites_html(reader, name)
 
+    @app.get("/p/{problem}", response_class=HTMLResponse)
+    def problem(problem: str) -> str:
+        return problem_html(reader, problem)
+
     @app.get("/compare", response_class=HTMLResponse)
     def compare(of: Annotated[list[str], Query()] = NONE) -> str:
         return compare_html(reader, of)
 
     @app.get("/c/{campaign}", response_class=HTMLResponse)
     def campaign(
-        campaign: str, status: str = "", sort: str = "number", page: int = 1, calls: int = 1
+        campaign: str,
+        status: str = "",
+        sort: str = "number",
+        page: int = 1,
+        calls: int = 1,
+        over: str = "candidates",
     ) -> str:
         with reader.campaign(campaign) as read:
-            return campaign_html(read, status=status, sort=sort, page=page, calls=calls)
+            return campaign_html(read, status=status, sort=sort, page=page, calls=calls, over=over)
+
+    @app.get("/c/{campaign}/tree", response_class=HTMLResponse)
+    def tree(campaign: str) -> str:
+        with reader.campaign(campaign) as read:
+            return tree_html(read)
 
     @app.get("/c/{campaign}/why", response_class=HTMLResponse)
     def why(campaign: str) -> str:
@@ -173,9 +188,55 @@ def suites_html(reader: CampaignReader, name: str) -> str:
     )
 
 
-def campaign_html(read: ReadCampaign, *, status: str, sort: str, page: int, calls: int) -> str:
+def problem_html(reader: CampaignReader, problem: str) -> str:
+    """The best of each task of a problem, over all campaigns."""
+    with reader.store() as store:
+        seq, rows = store.last_seq(), list_rows(store)
+    tasks = problem_page.list_tasks(rows, problem)
+    if not tasks:
+        raise UnknownNameError.for_name("problem", problem, {row.told["problem"] for row in rows})
+    links = ServerLinks()
+    told = [
+        (
+            " ".join(row.task),
+            [
+                (each.told["started_at"], each.credited, links.campaign(each.id))
+                for each in row.campaigns
+                if each.credited
+            ],
+        )
+        for row in tasks
+        if row.steps
+    ]
+    return _page(
+        "problem.html",
+        links,
+        has_charts=bool(told),
+        seq=seq,
+        problem=problem,
+        tasks=tasks,
+        campaigns=sum(len(row.campaigns) for row in tasks),
+        figure=charts.problem_chart(told) if told else None,
+    )
+
+
+def tree_html(read: ReadCampaign) -> str:
+    """Who came of whom."""
+    return _page(
+        "tree.html",
+        ServerLinks(at=read.history.campaign),
+        has_charts=False,
+        row=_row(read),
+        page=tree_page.tree_page(read.history),
+    )
+
+
+def campaign_html(
+    read: ReadCampaign, *, status: str, sort: str, page: int, calls: int, over: str
+) -> str:
     """One campaign."""
     _, history, transcript = read
+    axis = _choice("axis", over, AXES)(history, transcript)
     links = ServerLinks(at=history.campaign)
     key = _choice("sort", sort, pages.CANDIDATE_SORTS)
     entries = [
@@ -190,7 +251,9 @@ def campaign_html(read: ReadCampaign, *, status: str, sort: str, page: int, call
         links,
         has_charts=True,
         row=_row(read),
-        figure=charts.campaign_chart(history, links.candidate),
+        figure=charts.campaign_chart(history, links.candidate, axis),
+        over=over,
+        axes=list_axes(history),
         transcript=transcript,
         has_trace=bool(transcript.steps),
         spend_figure=charts.spend_chart(history, transcript, links.candidate),
@@ -204,7 +267,7 @@ def campaign_html(read: ReadCampaign, *, status: str, sort: str, page: int, call
         status=status,
         sort=sort,
         sorts=list(pages.CANDIDATE_SORTS),
-        sort_link=lambda name: links.query(status=status, sort=name) + "#candidates",
+        sort_link=lambda name: links.query(status=status, sort=name, over=over) + "#candidates",
         page=page,
         pages=count,
     )

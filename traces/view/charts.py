@@ -9,7 +9,9 @@ pages.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import UTC, datetime
 from html import escape
+from itertools import accumulate
 from typing import Any
 
 from .. import wording
@@ -18,6 +20,7 @@ from ..history import History
 from ..records import Measurement, Status, Timing
 from ..transcript import Transcript
 from . import words
+from .over import Over, over_numbers
 
 SYMBOL = {
     Status.VERIFIED: "circle",
@@ -36,6 +39,9 @@ SYMBOL = {
 
 # SVG stays fluid up to about this many points.
 MOST_POINTS = 4000
+
+TASK_COLOURS = ("--accent", "--pass", "--broken", "--wrong", "--muted")
+"""Of the tasks of a problem; more than so many are in the table alone."""
 
 Figure = dict[str, Any]
 Href = Callable[[str], str]
@@ -65,27 +71,33 @@ def _layout(height: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def campaign_chart(history: History, href: Href) -> Figure:
-    """Every candidate of a campaign: its speed-up, or its modelled time where nothing is timed."""
-    return modelled_chart(history, href) if history.leader else speedup_chart(history, href)
+def campaign_chart(history: History, href: Href, over: Over | None = None) -> Figure:
+    """Every candidate of a campaign: its speed-up, or its modelled time where nothing is timed.
+
+    Args:
+        over: what it stands over; None: the numbers of candidates.
+    """
+    over = over or over_numbers(history)
+    chart = modelled_chart if history.leader else speedup_chart
+    return chart(history, href, over)
 
 
-def modelled_chart(history: History, href: Href) -> Figure:
-    """Modelled time over candidate number; what has none stands on a strip below."""
+def modelled_chart(history: History, href: Href, over: Over) -> Figure:
+    """Modelled times; what has none stands on a strip below."""
     entries = _thin_entries(history)
     rest = [e for e in entries if e.verdict and e.verdict.modelled_us is None]
     ranked = [e for e in entries if e.verdict and e.verdict.modelled_us is not None]
-    last = max((e.number for e in history.entries.values()), default=1)
     data = [
-        _points(status, group, href, is_timed=False) for status, group in _group_by_status(rest)
+        _points(status, group, href, over, is_timed=False)
+        for status, group in _group_by_status(rest)
     ]
     for status, group in _group_by_status(ranked):
         times = [e.verdict.modelled_us for e in group if e.verdict]
-        trace = _points(status, group, href, is_timed=False)
+        trace = _points(status, group, href, over, is_timed=False)
         data.append({**trace, "name": f"{status.value} (emulated)", "y": times, "yaxis": "y"})
     layout = _layout(
         440,
-        xaxis=_candidate_axis(last),
+        xaxis=_across(over),
         yaxis=_axis("modelled time (µs, log)", type="log", domain=[0.2, 1], nticks=8),
         yaxis2=_strip("not emulated"),
         legend=_LEGEND,
@@ -93,25 +105,23 @@ def modelled_chart(history: History, href: Href) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def speedup_chart(history: History, href: Href) -> Figure:
-    """Speed-up over candidate number: every candidate a point, the best so far a step line.
+def speedup_chart(history: History, href: Href, over: Over) -> Figure:
+    """Speed-ups: every candidate a point, the best so far a step line.
 
     Candidates without a measurement stand on a strip of their own below, as visible as the others.
     """
     entries = _thin_entries(history)
     timed = [e for e in entries if e.verdict and e.verdict.measurement]
     rest = [e for e in entries if e.verdict and not e.verdict.measurement]
-    last = max((e.number for e in history.entries.values()), default=1)
-    data = [_best_line(history, last)] if history.changes else []
-    data += [
-        _points(status, group, href, is_timed=True) for status, group in _group_by_status(timed)
-    ]
-    data += [
-        _points(status, group, href, is_timed=False) for status, group in _group_by_status(rest)
-    ]
+    data = [_best_line(history, over)] if history.changes else []
+    for is_timed, group in ((True, timed), (False, rest)):
+        data += [
+            _points(status, of_it, href, over, is_timed=is_timed)
+            for status, of_it in _group_by_status(group)
+        ]
     layout = _layout(
         440,
-        xaxis=_candidate_axis(last),
+        xaxis=_across(over),
         yaxis=_axis("speed-up (×, log)", type="log", domain=[0.2, 1], **_log_ticks(timed)),
         yaxis2=_strip("not timed"),
         legend=_LEGEND,
@@ -146,10 +156,13 @@ def _baseline(*, is_log: bool) -> Figure:
     return {"shapes": [line], "annotations": [note]}
 
 
-def _candidate_axis(last: int) -> Figure:
+def _across(over: Over) -> Figure:
+    if not over.is_whole:
+        room = 0.03 * over.last or 1.0
+        return _axis(over.title, range=[-room, over.last + room], anchor="y2")
     # Left alone, Plotly would put ticks at halves of so few candidates.
-    ticks = {"dtick": 1} if last <= 12 else {}
-    return _axis("candidate", range=[0.4, last + 0.6], anchor="y2", tickformat="d", **ticks)
+    ticks = {"dtick": 1} if over.last <= 12 else {}
+    return _axis(over.title, range=[0.4, over.last + 0.6], anchor="y2", tickformat="d", **ticks)
 
 
 _LEGEND: Figure = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
@@ -198,13 +211,14 @@ def _group_by_status(entries: Iterable[Entry]) -> list[tuple[Status, list[Entry]
     return [(status, groups[status]) for status in Status if status in groups]
 
 
-def _best_line(history: History, last: int) -> Figure:
+def _best_line(history: History, over: Over) -> Figure:
     steps = history.best_so_far()
+    end = over.last + 0.6 if over.is_whole else over.last
     return {
         "type": "scatter",
         "mode": "lines",
         "name": "best so far, credited",
-        "x": [step.number for step in steps] + [last + 0.6],
+        "x": [over.place(step.number, step.at) for step in steps] + [end],
         # A logarithm has no place for what is not there.
         "y": [step.credited or None for step in [*steps, steps[-1]]],
         "line": {"shape": "hv", "color": "--accent", "width": 2},
@@ -212,13 +226,15 @@ def _best_line(history: History, last: int) -> Figure:
     }
 
 
-def _points(status: Status, entries: list[Entry], href: Href, *, is_timed: bool) -> Figure:
+def _points(
+    status: Status, entries: list[Entry], href: Href, over: Over, *, is_timed: bool
+) -> Figure:
     headlines = [_headline(entry) or (1.0, 1.0, 1.0) for entry in entries]
     trace: Figure = {
         "type": "scatter",
         "mode": "markers",
         "name": status.value,
-        "x": [entry.number for entry in entries],
+        "x": [over.place(entry.number, entry.at) for entry in entries],
         "y": [h[0] for h in headlines] if is_timed else [0] * len(entries),
         "yaxis": "y" if is_timed else "y2",
         "text": [_hover(entry) for entry in entries],
@@ -286,6 +302,46 @@ def _hover(entry: Entry) -> str:
     lines = [f"<b>{entry.number}</b> · {escape(entry.family)} · {escape(entry.operator)}"]
     lines.append(escape(words.sentence(entry))[:160])
     return "<br>".join(lines)
+
+
+def problem_chart(tasks: Sequence[tuple[str, Sequence[tuple[float, float, str]]]]) -> Figure:
+    """Credited speed-ups of campaigns over time, a line of the best so far for each task.
+
+    Args:
+        tasks: the name of each, with the moment, credit and address of each of its campaigns.
+    """
+    data = []
+    for (name, campaigns), colour in zip(tasks, TASK_COLOURS, strict=False):
+        moments = [datetime.fromtimestamp(at, UTC).isoformat() for at, _, _ in campaigns]
+        credits = [credit or None for _, credit, _ in campaigns]
+        best = list(accumulate((credit for _, credit, _ in campaigns), max))
+        common = {"type": "scatter", "name": escape(name), "x": moments}
+        marks = {"color": colour, "size": 8}
+        data += [
+            {
+                **common,
+                "mode": "markers",
+                "y": credits,
+                "marker": marks,
+                "customdata": [address for _, _, address in campaigns],
+                "hovertemplate": "%{y:.2f}× credited<extra>" + escape(name) + "</extra>",
+            },
+            {
+                **common,
+                "mode": "lines",
+                "y": [each or None for each in best],
+                "line": {"shape": "hv", "color": colour, "width": 2},
+                "showlegend": False,
+                "hoverinfo": "skip",
+            },
+        ]
+    layout = _layout(
+        360,
+        xaxis=_axis("when the campaign began", type="date"),
+        yaxis=_axis("credited speed-up (×)", rangemode="tozero"),
+        legend=_LEGEND,
+    )
+    return {"data": data, "layout": layout}
 
 
 def timing_chart(measurement: Measurement) -> Figure:

@@ -66,6 +66,10 @@ class ServerLinks:
     def why(self) -> str:
         return f"{self.campaign(self.at)}/why"
 
+    def tree(self) -> str:
+        """Who came of whom in the campaign at hand."""
+        return f"{self.campaign(self.at)}/tree"
+
     def compare(self, *candidates: str) -> str:
         """Several candidates of the campaign at hand beside each other."""
         return f"/compare?{urlencode([('of', f'{self.at}/{each}') for each in candidates])}"

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 
 from kernelwright.errors import UsageError
 from kernelwright.traces.events import CampaignStarted, CandidateProposed, payload_adapter
+from kernelwright.traces.history import derive
 from kernelwright.traces.records import Status, Verdict
 from kernelwright.traces.store import Store
 from kernelwright.traces.view.app import create_app
@@ -228,6 +229,58 @@ def test_candidates_are_held_against_each_other(client: TestClient, sample: Any)
     assert page.count('</h2>\n<p class="sub"><span class="pass">+') == 2
     assert "time of a call" in page
     assert sample.hostile not in page
+
+
+def test_the_tree_has_every_candidate_behind_its_parent(client: TestClient, sample: Any) -> None:
+    page = client.get(f"/c/{sample.campaign}/tree").text
+    with Store.open(sample.home, read_only=True) as store:
+        history = derive(store.events(sample.campaign))
+    places = {name: page.index(f'data-key="{name}"') for name in history.entries}
+    for name, entry in history.entries.items():
+        if entry.parents:
+            assert places[entry.parents[0]] < places[name]
+    assert page.count(">best</span>") == 1
+    assert "on the way" in page
+
+
+def test_a_problem_has_the_best_of_each_task(
+    client: TestClient, sample: Any, write_sample: Callable[..., Any]
+) -> None:
+    other = write_sample(is_finished=False)
+    with Store.open(sample.home, read_only=True) as store:
+        problem = derive(store.events(sample.campaign)).started.problem
+    page = client.get(f"/p/{problem}").text
+    assert "over 2 campaigns" in page
+    assert "2.40×" in page
+    assert f"/c/{sample.campaign}" in page or f"/c/{other.campaign}" in page
+    lost = client.get("/p/nothing")
+    assert lost.status_code == 404
+    assert problem in lost.text
+
+
+@pytest.mark.parametrize("over", ["candidates", "time", "tokens", "dollars"])
+def test_a_chart_stands_over_what_is_asked_for(
+    client: TestClient, sample: Any, asked: Any, over: str
+) -> None:
+    with TestClient(create_app(asked.home), base_url="http://127.0.0.1") as own:
+        page = own.get(f"/c/{asked.campaign}", params={"over": over}).text
+    figure = json.loads(page.split('<script type="application/json">')[1].split("</script>")[0])
+    axis = figure["layout"]["xaxis"]
+    places = [x for trace in figure["data"] for x in trace["x"]]
+    assert axis["range"][0] <= min(places)
+    assert max(places) <= axis["range"][1]
+    assert client.get(f"/c/{sample.campaign}", params={"over": "luck"}).status_code == 404
+
+
+def test_samples_are_given_as_they_were_taken(client: TestClient, sample: Any) -> None:
+    reply = client.get(f"/api/c/{sample.campaign}/@best/samples.csv")
+    rows = list(csv.DictReader(io.StringIO(reply.text)))
+    with Store.open(sample.home, read_only=True) as store:
+        best = derive(store.events(sample.campaign)).best
+    measured = [m for verdict in best.verdicts for m in verdict.measurements]
+    mine = [s for m in measured for s in m.candidate.samples_us]
+    assert [float(row["us"]) for row in rows if row["side"] == "candidate"] == mine
+    assert {row["side"] for row in rows} >= {"candidate", *measured[0].baselines}
 
 
 def test_what_cannot_be_compared_is_told(
