@@ -27,6 +27,7 @@ from . import (
     bench,
     browse,
     bundle,
+    clean,
     configure,
     doctor,
     eval,
@@ -65,6 +66,9 @@ app.command("show")(browse.show)
 app.command("view")(browse.view)
 app.command("report")(browse.report)
 app.command("bundle")(bundle.bundle)
+app.command("archive")(clean.archive)
+app.command("delete")(clean.delete)
+app.command("gc")(clean.gc)
 app.command("reindex")(reindex.reindex)
 app.command("export")(export.export)
 app.command("ab")(ab.ab)

@@ -11,12 +11,14 @@ import hashlib
 import os
 import re
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from ..errors import StorageError, UnknownNameError
 from .faults import storage_fault
 
 _SHA = re.compile(r"[0-9a-f]{64}")
+_DRAFT = ".new-"
 
 
 class Blobs:
@@ -74,11 +76,21 @@ class Blobs:
             )
         return data
 
+    def list_all(self) -> Iterator[tuple[str, Path]]:
+        """The names of all blobs, each with where it lies."""
+        for path in self.folder.glob("??/*"):
+            if _SHA.fullmatch(path.parent.name + path.name):
+                yield path.parent.name + path.name, path
+
+    def list_drafts(self) -> Iterator[Path]:
+        """What a process that died had begun to write."""
+        return self.folder.glob(f"??/{_DRAFT}*")
+
 
 def _write_whole(path: Path, data: bytes) -> None:
     """Writes beside the target, syncs, renames: a reader sees all of it or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=_DRAFT)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

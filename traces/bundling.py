@@ -89,6 +89,22 @@ def is_bundle(file: Path) -> bool:
     return False
 
 
+def check(file: Path) -> tuple[str, int]:
+    """The campaign of a bundle and how many events it has, read as `unpack` would.
+
+    Raises:
+        UsageError: it is no bundle, or a damaged one.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            if (damaged := archive.testzip()) is not None:
+                raise _damage_of(file, f"{damaged} is damaged")
+            campaign, events = _read(archive, file)
+    except (OSError, zipfile.BadZipFile) as error:
+        raise _damage_of(file, str(error)) from error
+    return campaign, len(events)
+
+
 def unpack(file: Path, home: Path) -> str:
     """Puts the campaign of a bundle into a home, and gives its id.
 

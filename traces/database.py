@@ -171,3 +171,16 @@ def _hold_setup_lock(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def delete_events(connection: sqlite3.Connection, campaign: str) -> int:
+    """Takes a campaign's events and its line away within a transaction of the caller's, and tells
+    how many events there were. The trigger that keeps events is put aside for so long."""
+    query = "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?"
+    (trigger,) = connection.execute(query, ("events_remain",)).fetchone()
+    connection.execute("DROP TRIGGER events_remain")
+    connection.execute("DELETE FROM lines WHERE campaign = ?", (campaign,))
+    count = connection.execute("DELETE FROM events WHERE campaign = ?", (campaign,)).rowcount
+    connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
+    connection.execute(trigger)
+    return count

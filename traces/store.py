@@ -25,7 +25,14 @@ from pydantic_core import PydanticSerializationError
 from ..errors import StorageError, StorageRefusedError, UnknownNameError, UsageError
 from . import lease
 from .blobs import Blobs
-from .database import FILE_NAME, WITH_LINES, connect_reader, connect_writer, version_of
+from .database import (
+    FILE_NAME,
+    WITH_LINES,
+    connect_reader,
+    connect_writer,
+    delete_events,
+    version_of,
+)
 from .events import CampaignStarted, Event, Payload, payload_adapter
 from .faults import storage_faults
 from .history import derive, find_candidate, the_only
@@ -41,9 +48,10 @@ class Store:
 
     What everybody rests on, and `tests/traces/test_every_store.py` holds every one to:
 
-    - Events are only ever added. One is durable when `append` returns; `seq` grows over the whole
-      home, and a campaign's events come back in that order, equal to what was written, the first of
-      them its start. `after` gives what was added since, and nothing else.
+    - Events are only ever added, and taken away with their whole campaign alone. One is durable
+      when `append` returns; `seq` grows over the whole home, and a campaign's events come back in
+      that order, equal to what was written, the first of them its start. `after` gives what was
+      added since, and nothing else.
     - A write that is refused leaves nothing behind, and everything before it stays.
     - A blob is named by the SHA-256 of its bytes, and given only while it still is what its name
       says. It is stored before the event that names it.
@@ -151,6 +159,48 @@ class Store:
             connection.execute("INSERT INTO campaigns (id, at) VALUES (?, ?)", (campaign, at))
             for event in events:
                 self._insert(connection, campaign, event.at, event.payload)
+
+    def delete(self, campaign: str) -> int:
+        """Takes a whole campaign away, with all that this version keeps beside it, and tells how
+        many events it had. Its blobs stay until they are collected: others may share them.
+
+        Raises:
+            UsageError: a process runs it.
+            StorageError: nothing was taken away.
+        """
+        with self.lease(campaign), self._writing("the campaign could not be deleted") as connection:
+            count = delete_events(connection, campaign)
+            self._lines.forget(campaign)
+        for path in (self.cursor_path(campaign), self._lease_path(campaign)):
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+        return count
+
+    def payloads(self, campaign: str) -> Iterator[str]:
+        """The payload of each event as it is stored, understood or not."""
+        with self._reading():
+            self._require(campaign)
+            rows = self._connection.execute(
+                "SELECT payload FROM events WHERE campaign = ? ORDER BY seq", (campaign,)
+            )
+            for (text,) in rows:
+                yield str(text)
+
+    def vacuum(self) -> None:
+        """Gives the room of what was deleted back to the disk.
+
+        Raises:
+            StorageError: another process is writing, or there is no room for a copy.
+        """
+        with self._lock, storage_faults("the store could not be made smaller", self.path):
+            self._connection.execute("VACUUM")
+            # What it wrote stands in the log until then.
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    @property
+    def blobs(self) -> Blobs:
+        """The folder of sources, prompts and replies."""
+        return self._blobs
 
     def events(self, campaign: str, after: int = 0) -> list[Event]:
         """The events of a campaign whose `seq` is above `after`, in order.
