@@ -13,6 +13,7 @@ from ..config import Config
 from ..errors import ExitCode, UsageError
 from ..traces import names
 from . import common
+from .completing import complete_campaign
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,12 @@ class _Rows:
 def audit(
     ctx: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="CAMPAIGN|all", help="A campaign, @last, or all of them.")
+        str,
+        typer.Argument(
+            metavar="CAMPAIGN|all",
+            help="A campaign, @last, or all of them.",
+            autocompletion=complete_campaign,
+        ),
     ],
     jail: common.JailOption = None,
     cpus: common.CpusOption = None,

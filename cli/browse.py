@@ -17,6 +17,7 @@ from .. import extras
 from ..errors import NoStoreError, UsageError
 from ..traces import names
 from . import common
+from .completing import complete_campaign
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -34,7 +35,12 @@ class ReportForm(StrEnum):
 
 
 CampaignArgument = Annotated[
-    str, typer.Argument(metavar="ID", help="A campaign: its id, a unique part of it, or @last.")
+    str,
+    typer.Argument(
+        metavar="ID",
+        help="A campaign: its id, a unique part of it, or @last.",
+        autocompletion=complete_campaign,
+    ),
 ]
 
 
@@ -62,7 +68,12 @@ def list_campaigns(
 def show(
     ctx: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="ID", help="A campaign, or ID@best or ID/CANDIDATE.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="A campaign, or ID@best or ID/CANDIDATE.",
+            autocompletion=complete_campaign,
+        ),
     ],
     source: Annotated[
         bool, typer.Option("--source", help="Print the candidate's source and nothing else.")
@@ -145,7 +156,9 @@ def view(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[ID|FILE]", help="Begin at this campaign or candidate, or open a bundle."
+            metavar="[ID|FILE]",
+            help="Begin at this campaign or candidate, or open a bundle.",
+            autocompletion=complete_campaign,
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",

@@ -12,6 +12,7 @@ from ..errors import UsageError
 from ..traces import names
 from . import common
 from .browse import CampaignArgument
+from .completing import complete_campaign
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -25,7 +26,12 @@ YesOption = Annotated[
 def delete(
     ctx: typer.Context,
     campaigns: Annotated[
-        list[str], typer.Argument(metavar="ID…", help="Campaigns, as `list` names them.")
+        list[str],
+        typer.Argument(
+            metavar="ID…",
+            help="Campaigns, as `list` names them.",
+            autocompletion=complete_campaign,
+        ),
     ],
     yes: YesOption = False,
     home: common.HomeOption = None,

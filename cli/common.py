@@ -22,6 +22,7 @@ from ..config import Config, Resolved
 from ..errors import StorageError, UsageError
 from ..kernelbench.languages import list_names
 from ..traces.options import Flag, Options
+from .completing import complete_language, complete_target
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -87,9 +88,16 @@ CacheOption = Annotated[Path | None, option("--cache-dir", "Folder of the build 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 AllOption = Annotated[bool, typer.Option("--all", help="Show every single check.")]
 TargetOption = Annotated[
-    str | None, option("--target", "auto, cpu, sm_XX or gfxXXX [default: auto].")
+    str | None,
+    option(
+        "--target",
+        "auto, cpu, sm_XX or gfxXXX [default: auto].",
+        autocompletion=complete_target,
+    ),
 ]
-LanguageOption = Annotated[str | None, option("--language", f"{list_names()}.")]
+LanguageOption = Annotated[
+    str | None, option("--language", f"{list_names()}.", autocompletion=complete_language)
+]
 ModelOption = Annotated[
     str | None,
     option(

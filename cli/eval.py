@@ -11,6 +11,7 @@ import typer
 from ..errors import ExitCode
 from ..kernelbench.languages import list_names
 from . import common
+from .completing import complete_problem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +38,10 @@ NoSaveOption = Annotated[bool, typer.Option("--no-save", help="Keep nothing of i
 
 def evaluate(
     ctx: typer.Context,
-    problem: Annotated[str, typer.Argument(help="The problem it solves, or its file.")],
+    problem: Annotated[
+        str,
+        typer.Argument(help="The problem it solves, or its file.", autocompletion=complete_problem),
+    ],
     file: Annotated[Path, typer.Argument(help="The candidate's one source file.")],
     target: common.TargetOption = None,
     workload: WorkloadOption = None,

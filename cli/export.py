@@ -10,6 +10,7 @@ import typer
 
 from ..traces import names
 from . import common
+from .completing import complete_campaign
 
 if TYPE_CHECKING:
     from ..workbench.candidate import Candidate
@@ -54,7 +55,12 @@ BackwardOption = Annotated[
 def export(
     ctx: typer.Context,
     name: Annotated[
-        str, typer.Argument(metavar="ID[@best]", help="A campaign's champion, or ID/CANDIDATE.")
+        str,
+        typer.Argument(
+            metavar="ID[@best]",
+            help="A campaign's champion, or ID/CANDIDATE.",
+            autocompletion=complete_campaign,
+        ),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="The folder to make.")],
     form: FormOption = None,

@@ -14,6 +14,7 @@ import typer
 
 from ..errors import ExitCode, UsageError
 from . import common
+from .completing import complete_problem
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,7 +45,9 @@ MaxTimeOption = Annotated[str | None, common.option("--max-time", "Stop measurin
 @common.takes_options
 def portfolio(
     ctx: typer.Context,
-    problem: Annotated[str, typer.Argument(help="The problem, or its file.")],
+    problem: Annotated[
+        str, typer.Argument(help="The problem, or its file.", autocompletion=complete_problem)
+    ],
     candidates: Annotated[
         list[str], typer.Argument(help="C++ files, ID@best, ID/NUMBER, or ID for all right ones.")
     ],

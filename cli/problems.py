@@ -10,6 +10,7 @@ import typer
 from ..errors import ExitCode, UsageError
 from ..kernelbench.languages import LANGUAGES, list_names
 from . import common
+from .completing import complete_problem
 
 if TYPE_CHECKING:
     from ..config import Config
@@ -22,7 +23,12 @@ ALL = "all"
 def problems(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(help="Show this one: its name or its file.", show_default=False)
+        str | None,
+        typer.Argument(
+            help="Show this one: its name or its file.",
+            show_default=False,
+            autocompletion=complete_problem,
+        ),
     ] = None,
     signature: Annotated[
         str | None,

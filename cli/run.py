@@ -13,6 +13,7 @@ from ..config import Resolved, parse_duration
 from ..errors import ExitCode, UsageError
 from ..traces.options import Options
 from . import common
+from .completing import complete_problem, complete_workflow, complete_workload
 
 if TYPE_CHECKING:
     from . import carry_out
@@ -52,12 +53,22 @@ _DECIDED = {
 
 
 ProblemArgument = Annotated[
-    str | None, typer.Argument(help="What to work on; see `kernelwright problems`.")
+    str | None,
+    typer.Argument(
+        help="What to work on; see `kernelwright problems`.", autocompletion=complete_problem
+    ),
 ]
-WorkflowOption = Annotated[str | None, common.option("--workflow", "How the agents work together.")]
+WorkflowOption = Annotated[
+    str | None,
+    common.option("--workflow", "How the agents work together.", autocompletion=complete_workflow),
+]
 WorkloadOption = Annotated[
     str | None,
-    common.option("--workload", f"The workload to be fast on. {common.TIMING}"),
+    common.option(
+        "--workload",
+        f"The workload to be fast on. {common.TIMING}",
+        autocompletion=complete_workload,
+    ),
 ]
 MaxEvalsOption = Annotated[
     str | None, common.option("--max-evals", "Stop after so many evaluations.")

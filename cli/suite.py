@@ -13,6 +13,7 @@ from ..config import Config
 from ..errors import ExitCode
 from . import common
 from .bench import GOES_ON, BudgetOption, LabelOption, run_trials
+from .completing import complete_suite
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,7 +31,8 @@ def suite(
     name: Annotated[
         str,
         typer.Argument(
-            help="sparse, dense, attention, quantised, training, fused, all, or a .toml of tasks."
+            help="sparse, dense, attention, quantised, training, fused, all, or a .toml of tasks.",
+            autocompletion=complete_suite,
         ),
     ],
     budget: BudgetOption = USUAL_BUDGET,
