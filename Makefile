@@ -28,7 +28,7 @@ test test-jail test-fast: export OPENBLAS_NUM_THREADS := 1
 # Each process of a test run would compile what the one before it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo suite problem-pages test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
+.PHONY: demo suite problem-pages docs screenshots test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static \
@@ -137,6 +137,15 @@ suite: .venv/.installed
 # A page for each problem, and which paper's operator is where; writes docs/problems.
 problem-pages: .venv/.installed
 	$(BIN)/python benchmarks/problem_pages.py
+
+# The documents as a site in build/site; a broken link, or a page that is missing, ends it.
+docs: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_FLAGS) -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+# Pictures of the viewer for docs/viewer.md, from the campaign of `make demo`, or HOME_OF=… CAMPAIGN=….
+screenshots: $(STAMP)
+	$(BIN)/python benchmarks/screenshots.py $(or $(HOME_OF),.demo) $(or $(CAMPAIGN),@last)
 
 # One campaign for each problem; writes docs/results/cpu.md.
 results: $(STAMP)
