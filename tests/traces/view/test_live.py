@@ -12,6 +12,7 @@ import pytest
 
 from kernelwright.traces.events import CandidateProposed
 from kernelwright.traces.store import Store
+from kernelwright.traces.view import live
 
 from .serving import serving
 
@@ -170,3 +171,25 @@ def test_a_page_that_nobody_sees_has_no_connection(
     assert page.locator("a:text-is('#19')").count() == 0
     page.evaluate("window.isHidden = false; document.dispatchEvent(new Event('visibilitychange'));")
     page.locator("a:text-is('#19')").wait_for()
+
+
+def test_nobody_looks_for_a_page_that_is_closed(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[str] = []
+    real = live.look
+
+    def count(reader: Any, campaign: str) -> live.News:
+        looks.append(campaign)
+        return real(reader, campaign)
+
+    monkeypatch.setattr(live, "look", count)
+    with httpx.stream("GET", f"{address}/api/live", timeout=WAIT_S) as reply:
+        next(news(reply))
+    until = time.monotonic() + WAIT_S
+    while True:
+        before = len(looks)
+        time.sleep(4 * live.LOOK_S)
+        if len(looks) == before:
+            break
+        assert time.monotonic() < until
