@@ -27,6 +27,7 @@ COMMANDS = (
     "archive",
     "delete",
     "gc",
+    "demo",
     "reindex",
     "export",
     "ab",
