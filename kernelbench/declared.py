@@ -315,6 +315,7 @@ def _add_what_follows(
         axes={axis: made.axes[axis] for axis in names},
         arrays=made.arrays,
         cache=made.cache,
+        follows=frozenset(made.axes) - structure.axes.keys(),
     )
 
 

@@ -195,6 +195,8 @@ class Structure:
     arrays: Arrays = field(default_factory=dict)
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Derived constants an oracle may keep (row numbers, a scipy pattern)."""
+    follows: frozenset[str] = field(default=frozenset(), compare=False)
+    """Axes that nobody draws, beside the entries: they follow from its pattern."""
     is_telling: bool = field(default=False, compare=False)
     """Of a hidden shape: what is wrong along one axis shows in several places of each other one."""
     is_middling: bool = field(default=False, compare=False)

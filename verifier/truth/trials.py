@@ -238,7 +238,11 @@ class _Seen:
                 self._long[axis, family] += 1 if family in SHOWING else 2
             return family
         showing = [family for family in sharp if family in SHOWING]
-        drawn = {name: length for name, length in structure.axes.items() if name != ENTRIES}
+        drawn = {
+            name: length
+            for name, length in structure.axes.items()
+            if name != ENTRIES and name not in structure.follows
+        }
         remainders = {(name, length % RESIDUES) for name, length in drawn.items()}
         if showing and max(drawn.values()) >= FAR:
             self._far += 1
@@ -310,7 +314,8 @@ def on_long_rows(stage: Stage, known: Iterable[Trial], rng: np.random.Generator)
 
 def _count_rows(structure: Structure, axis: str) -> int:
     """Beside an axis."""
-    return math.prod(size for name, size in structure.axes.items() if name not in (axis, ENTRIES))
+    others = (axis, ENTRIES, *structure.follows)
+    return math.prod(size for name, size in structure.axes.items() if name not in others)
 
 
 def small_trials(stage: Stage, rng: np.random.Generator) -> list[Trial]:
@@ -354,7 +359,11 @@ def _bulky(
 
 
 def _list_long_axes(structure: Structure) -> frozenset[str]:
-    return frozenset(axis for axis, length in structure.axes.items() if length >= LONG)
+    return frozenset(
+        axis
+        for axis, length in structure.axes.items()
+        if length >= LONG and axis not in structure.follows
+    )
 
 
 def _draw_family(families: list[Family], rng: np.random.Generator) -> Family:
