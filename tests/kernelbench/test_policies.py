@@ -18,6 +18,7 @@ from kernelwright.kernelbench.policies import HALVES, POLICIES, declare_in, name
 from kernelwright.kernelbench.problem import Family, Tensor
 from kernelwright.kernelbench.skeleton import signature, skeleton
 from kernelwright.kernelbench.stored import SUMMED, store, widen
+from kernelwright.tests.sampling import TURN, at_most
 
 OWN = """PROBLEM = {"title": "Twice", "definition": "y = 2 x", "source": "mine",
     "axes": {"M": "rows"}, "flops": "M",
@@ -84,7 +85,7 @@ def test_a_candidate_begins_with_the_types_of_its_language() -> None:
     assert not define_types(signature(registry.get("gemm_f16"), CPP))
 
 
-@pytest.mark.parametrize("policy", [*HALVES, "int8"])
+@pytest.mark.parametrize("policy", at_most(1, [*HALVES, "int8"], TURN))
 def test_what_a_candidate_begins_with_compiles(policy: str) -> None:
     names = [name_in(name, policy) for name in OF_FLOAT32]
     for problem in map(registry.get, names if policy in HALVES else ["gemm_int8"]):

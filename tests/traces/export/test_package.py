@@ -199,6 +199,7 @@ def test_the_generated_code_passes_the_linter(packages: dict[str, Path], problem
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.heavy
 @pytest.mark.slow
 def test_pip_installs_it_into_a_fresh_environment(
     packages: dict[str, Path], tmp_path: Path, run: Run
