@@ -29,6 +29,7 @@ from . import (
     bundle,
     clean,
     configure,
+    demo,
     doctor,
     eval,
     export,
@@ -69,6 +70,7 @@ app.command("bundle")(bundle.bundle)
 app.command("archive")(clean.archive)
 app.command("delete")(clean.delete)
 app.command("gc")(clean.gc)
+app.command("demo")(demo.demo)
 app.command("reindex")(reindex.reindex)
 app.command("export")(export.export)
 app.command("ab")(ab.ab)

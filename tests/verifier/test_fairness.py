@@ -18,7 +18,7 @@ from kernelwright.verifier.clock.timed_sides import BaselineSide
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.truth.trials import make_item
 
-pytestmark = pytest.mark.timed
+pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.timed]
 
 ATTEMPTS = 3
 """An interval of 95 % misses one time in twenty, and a busy machine more often."""

@@ -14,7 +14,8 @@ from kernelwright.verifier.failure import ChampionFailed
 from kernelwright.verifier.request import Order
 from kernelwright.verifier.stands import rivalry
 
-pytestmark = [pytest.mark.slow, pytest.mark.timed]
+# Some fifteen seconds each: every second one a run, the others the day after.
+pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.timed]
 
 ORDER = Order(source="new", language="cpp", protocol=Depth.CONFIRM, champion="old")
 HONEST = (Path(__file__).parent / "seven" / "honest.cpp").read_text()

@@ -20,7 +20,7 @@ from kernelwright.traces.records import Depth, Status, Verdict
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Order, Task
 
-pytestmark = [pytest.mark.slow, pytest.mark.timed]
+pytestmark = [pytest.mark.heavy, pytest.mark.slow, pytest.mark.timed]
 FIRST, SECOND = "sk-planted-", "8f0e5cc3a1b9d742"
 SECRET = FIRST + SECOND
 NAMES = (
