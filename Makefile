@@ -4,7 +4,6 @@ PYTHON ?= python3
 # make PIP_FLAGS='--extra-index-url https://download.pytorch.org/whl/cpu' test
 PIP_FLAGS ?=
 DEMO_TIME ?= 90s
-RESULTS_SECONDS ?= 45
 FUZZ_SECONDS ?= 600
 MUTANTS ?= 1500
 SEED ?= 0
@@ -30,7 +29,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo suite problem-pages docs screenshots test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
-	results fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
+	fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static \
 	model-pairs metrics-derived instances recipe-builds clean
 
@@ -146,10 +145,6 @@ docs: $(STAMP)
 # Pictures of the viewer for docs/viewer.md, from the campaign of `make demo`, or HOME_OF=… CAMPAIGN=….
 screenshots: $(STAMP)
 	$(BIN)/python benchmarks/screenshots.py $(or $(HOME_OF),.demo) $(or $(CAMPAIGN),@last)
-
-# One campaign for each problem; writes docs/results/cpu.md.
-results: $(STAMP)
-	$(BIN)/python benchmarks/cpu_results.py --seconds $(RESULTS_SECONDS)
 
 # One campaign for each problem and language on this machine's GPU; writes docs/results/gpu-*.md.
 bench-gpu: $(STAMP)
