@@ -281,20 +281,25 @@ def _vary_pattern(problem: str, declared: Declaration, functions: Functions) -> 
     own = {name: kind for name, kind in drawn.items() if name not in sparse.OWN_AXES}
     sized = tuple(t for t in tensors if not _follows(t, declared))
     room = room_of(sized, names, drawn)
-    structure = sparse.structure_maker(*names)
+    structure, others = sparse.structure_maker(*names), twins
     variations = sparse.variations_of(*names, dense=own, room=room)
-    bulk, others = sparse.bulk_of(*names, dense=own, room=room), twins
+    bulk = sparse.bulk_of(*names, dense=own, room=room)
     if declared.follows:
         follow = _bind(problem, functions, FOLLOW, ("structure", "drawn"))
         change = partial(_add_what_follows, follow, tuple(declared.axes))
         structure, bulk = follow_workload(structure, change), follow_bulk(bulk, change)
         variations = follow_variations(variations, change)
         others = functions.get(TWINS, no_twins)
+    rooms = _rooms(declared)
+
+    def keep(hidden: Iterator[Structure]) -> Iterator[Structure]:
+        return (each for each in hidden if _has_room(rooms, each.axes))
+
     return {
         "ranges": drawn,
         "structure": structure,
-        "variations": variations,
-        "bulk": bulk,
+        "variations": lambda *given: keep(variations(*given)),
+        "bulk": lambda *given: keep(bulk(*given)),
         "twins": others,
     }
 

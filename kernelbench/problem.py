@@ -196,7 +196,7 @@ class Structure:
     cache: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """Derived constants an oracle may keep (row numbers, a scipy pattern)."""
     follows: frozenset[str] = field(default=frozenset(), compare=False)
-    """Axes that nobody draws, beside the entries: they follow from its pattern."""
+    """Axes that follow from its pattern, beside the entries."""
     is_telling: bool = field(default=False, compare=False)
     """Of a hidden shape: what is wrong along one axis shows in several places of each other one."""
     is_middling: bool = field(default=False, compare=False)
@@ -358,8 +358,7 @@ class Problem:
     """Compulsory bytes: each input read once, each output written once."""
     baselines: tuple[Baseline, ...]
     variations: Variations
-    """Endless hidden shapes: tails, primes, 1, empty rows, one huge row; all small. The first, and
-    some of the later ones, have a size beyond 16 bits."""
+    """Endless small hidden shapes; the first, and some later ones, have a size beyond 16 bits."""
     ranges: Mapping[str, Range] = field(default_factory=dict)
     """Of each axis, how long hidden shapes may be along it."""
     bulk: Callable[[Structure, np.random.Generator], Iterator[Structure]] = no_bulk

@@ -88,6 +88,8 @@ def cells(page: str) -> dict[str, list[str]]:
     for row in re.findall(r"<tr.*?</tr>", body, re.DOTALL):
         found = re.findall(r"<td.*?>(.*?)</td>", row, re.DOTALL)
         texts = [" ".join(re.sub(r"<.*?>", "", each).split()) for each in found]
+        # The viewer's begins with a box to tick, a report's has none.
+        texts = texts if texts[0] else texts[1:]
         rows[texts[0].split()[0]] = texts
     return rows
 

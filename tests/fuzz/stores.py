@@ -87,7 +87,7 @@ def _look_at(store: Store, campaign: str) -> None:
     looked = Campaign(store.home, tuple(store.events(campaign)), store.is_running(campaign))
     assert looked.state
     assert "<!doctype html>" in render_report(store, campaign, charts=False).lower()
-    json.dumps(charts.speedup_chart(history, ReportLinks().candidate))
+    json.dumps(charts.campaign_chart(history, ReportLinks().candidate))
     measurements = (m for e in history.entries.values() for v in e.verdicts for m in v.measurements)
     json.dumps([charts.timing_chart(measurement) for measurement in measurements])
 

@@ -147,7 +147,7 @@ def test_a_full_plan_has_each_axis_beyond_16_bits_and_with_nearly_every_remainde
                 if longest(name, axis) >= band:
                     long = {length % LANES for length in lengths if length >= band}
                     is_free = is_roomy(name) and not stage_of(name).target.follows
-                    assert len(long) >= (LANES if is_free else LANES - 3), (axis, band)
+                    assert len(long) >= (LANES if is_free else LANES - 4), (axis, band)
 
 
 @pytest.mark.parametrize("name", REACHED)
@@ -244,7 +244,7 @@ def test_a_full_plan_has_shapes_that_are_long_in_two_axes_at_once(name: str) -> 
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_of_three_such_shapes_one_has_whole_vectors(name: str) -> None:
-    axes = set(list_lengths(name)) - {"M", "K"}
+    axes = set(registry.get(name).axes) - {"M", "K", ENTRIES} - stage_of(name).target.follows
     for seed in SEEDS if axes else ():
         bulk = [t for t in full_plan(name, seed) if t.name.startswith("hidden bulk")]
         assert any(t.structure.axes[axis] % 64 == 0 for t in bulk for axis in axes)
