@@ -21,7 +21,7 @@ from ..kernelbench import registry
 from ..kernelbench.recipes.catalogue import recipes_for
 from ..kernelbench.targets import target_of
 from ..traces.suites import SuiteRow, average
-from ..traces.wording import micros, percent, speedup
+from ..traces.wording import duration, micros, percent, speedup
 from .plan import Bench, BenchCampaign
 
 FAMILIES: dict[str, tuple[str, ...]] = {
@@ -146,7 +146,8 @@ def word_gains(rows: Sequence[SuiteRow]) -> str:
     won = [row for row in rows if row.gain]
     lost = [f"{row.task} ({speedup(row.gain)})" for row in won if row.gain and row.gain.high < 1]
     means = [f"{name} {mean:.2f}" for name, mean in average_gains(rows).items()]
-    told = f"{len(won)} of {len(rows)} have a verified kernel."
+    took = duration(sum(row.seconds for row in rows))
+    told = f"{len(won)} of {len(rows)} have a verified kernel; all campaigns together took {took}."
     if means:
         told += f" Geometric means of what is credited: {', '.join(means)}."
     return told + (f" The best baseline is faster at {', '.join(lost)}." if lost else "")

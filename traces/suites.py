@@ -29,6 +29,8 @@ class SuiteRow(NamedTuple):
     roofline: float | None
     regret: float | None
     """By what share of its time the winner is slower than the fastest found, at most (95 %)."""
+    seconds: float = 0.0
+    """From its first event to its last, preparation included."""
 
 
 def suite_of(started: CampaignStarted) -> str:
@@ -75,6 +77,7 @@ def sum_up(history: History) -> SuiteRow:
         baselines=_list_baselines(timed) if timed else {},
         roofline=timed.roofline if timed else None,
         regret=sure.regret_at_most if sure else None,
+        seconds=history.last_at - history.started_at,
     )
 
 

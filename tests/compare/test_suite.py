@@ -71,7 +71,7 @@ def test_what_is_credited_is_averaged_by_suite_and_who_loses_is_named() -> None:
     assert means["all"] == pytest.approx(2.0 ** (1 / 3))
     assert "quantised" not in means
     text = word_gains(rows)
-    assert text.startswith("3 of 4 have a verified kernel.")
+    assert text.startswith("3 of 4 have a verified kernel; all campaigns together took ")
     assert "faster at gemm (0.60×" in text
     assert text in write_markdown("mine", rows, ["about"])
 
