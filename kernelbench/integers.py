@@ -15,6 +15,7 @@ import numpy as np
 
 from .families import draw
 from .problem import Expected, Family
+from .torch_calls import turn
 
 LARGEST = (1 << 31) - 1
 """Of int32: what a sum is cut to, and what it divides."""
@@ -124,6 +125,6 @@ def multiply_taps(torch: Any, x: Any, w: Any, zero: Any) -> Any:
         )
         for each in (codes, inside)
     )
-    sums = torch._int_mm(taps.flatten(0, 2), w.flatten(1).t()).view(*x.shape[:3], -1)
+    sums = torch._int_mm(taps.flatten(0, 2), turn(w.flatten(1))).view(*x.shape[:3], -1)
     weights = is_inside.double() @ w.flatten(1, 2).double().sum(2).t()
     return (sums - weights * zero.double()).float()

@@ -103,6 +103,12 @@ def demand_onednn(torch: Any, dtype: Any) -> None:
         raise ImportError(f"torch calls no product of oneDNN with {kind} on this processor")
 
 
+def turn(weights: Any) -> Any:
+    """Weights [N, K] as [K, N], in the same memory. Of one column torch's product of int8 would
+    take a turned one for rows that lie one element apart, and be wrong."""
+    return weights.view(1, -1) if weights.shape[1] == 1 else weights.t()
+
+
 def product_in_floats(torch: Any, a: Any, b: Any) -> Callable[[], Any]:
     """Gives the product of narrow factors, which are widened anew in each call: to float32, or to
     float64 where sums of integers may be beyond 2^24. Raises ImportError on a device."""

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..integers import draw_planes, expect_whole, of_planes, to_bipolar
 from ..problem import Expected, Family, Pair, Prepared
+from ..torch_calls import turn
 
 PROBLEM = {
     "title": "Product of bipolar integers of arbitrary precision, by bit planes",
@@ -66,4 +67,4 @@ def by_floats(torch: Any, w: Any, x: Any, y: Any) -> Prepared:
 
 def by_compile(torch: Any, w: Any, x: Any) -> Any:
     """Both as int8, and their product."""
-    return torch._int_mm(to_bipolar(torch, w), to_bipolar(torch, x).t())
+    return torch._int_mm(to_bipolar(torch, w), turn(to_bipolar(torch, x)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..families import blemish, draw, draw_factors
 from ..problem import Expected, Family, Inputs, Prepared
-from ..torch_calls import product_in_floats
+from ..torch_calls import product_in_floats, turn
 
 PROBLEM = {
     "title": "Linear layer of 8-bit weights and activations (W8A8)",
@@ -69,7 +69,7 @@ def by_torch(torch: Any, x: Any, w: Any, sx: Any, sw: Any, bias: Any, y: Any) ->
     """The product of int8, then its scales; halves as float32, which are rounded once."""
     if y.dtype != torch.float32:
         return lambda: y.copy_(by_compile(torch, x, w, sx.float(), sw, bias))
-    return lambda: torch.mul(torch._int_mm(x, w.t()), sx[:, None], out=y).mul_(sw).add_(bias)
+    return lambda: torch.mul(torch._int_mm(x, turn(w)), sx[:, None], out=y).mul_(sw).add_(bias)
 
 
 def by_floats(torch: Any, x: Any, w: Any, sx: Any, sw: Any, bias: Any, y: Any) -> Prepared:
@@ -80,4 +80,4 @@ def by_floats(torch: Any, x: Any, w: Any, sx: Any, sw: Any, bias: Any, y: Any) -
 
 def by_compile(torch: Any, x: Any, w: Any, sx: Any, sw: Any, bias: Any) -> Any:
     """The definition."""
-    return torch._int_mm(x, w.t()).float() * sx.float()[:, None] * sw + bias
+    return torch._int_mm(x, turn(w)).float() * sx.float()[:, None] * sw + bias

@@ -12,7 +12,7 @@ from ..families import blemish, draw_factors
 from ..integers import add_outliers
 from ..problem import Expected, Family, Inputs, Prepared
 from ..quantising import falling_powers
-from ..torch_calls import product_in_floats
+from ..torch_calls import product_in_floats, turn
 
 PROBLEM = {
     "title": "Linear layer on int8 with outlier columns in floats",
@@ -78,4 +78,4 @@ def by_floats(torch: T, x: T, w: T, sx: T, sw: T, columns: T, outliers: T, y: T)
 
 def by_compile(torch: T, x: T, w: T, sx: T, sw: T, columns: T, outliers: T) -> T:
     """The definition."""
-    return add_outliers(torch._int_mm(x, w.t()).float(), w, sx, sw, columns, outliers)
+    return add_outliers(torch._int_mm(x, turn(w)).float(), w, sx, sw, columns, outliers)

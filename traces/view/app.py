@@ -275,6 +275,15 @@ def campaign_html(
 
 def compare_html(reader: CampaignReader, names: list[str]) -> str:
     """Two to four candidates beside each other, each named as CAMPAIGN/CANDIDATE."""
+    if not names:
+        return _page(
+            "error.html",
+            ServerLinks(),
+            has_charts=False,
+            title="Nothing is chosen yet",
+            message="No candidate was ticked to be compared.",
+            hint=compare_page.HOW,
+        )
     found = {}
     for name in map(parse, names[: compare_page.MOST + 1]):
         with reader.campaign(name.campaign) as (store, history, _):

@@ -23,6 +23,7 @@ from .code import CodeDifference, difference
 from .pages import source_of
 
 FEWEST, MOST = 2, 4
+HOW = f"choose {FEWEST} to {MOST}: tick them in a campaign's table, or /compare?of=ID/1&of=ID/7"
 SAME_AS_FIRST = 1.005
 """Ratios nearer to 1 are told as none."""
 
@@ -89,7 +90,7 @@ def check_count(count: int) -> None:
     if not FEWEST <= count <= MOST:
         raise UsageError(
             f"{count} candidate{'' if count == 1 else 's'} cannot be compared",
-            hint=f"choose {FEWEST} to {MOST}: /compare?of=CAMPAIGN/NUMBER&of=CAMPAIGN/NUMBER",
+            hint=HOW,
         )
 
 
