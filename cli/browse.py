@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
@@ -21,6 +22,7 @@ from .completing import complete_campaign
 
 if TYPE_CHECKING:
     from ..config import Config
+    from ..traces.fold import Entry
     from ..traces.lines import Line
     from ..traces.store import Store
     from ..workbench.candidate import Candidate
@@ -115,33 +117,32 @@ def show(
             "--source needs a candidate", hint=f"kernelwright show {name}@best --source"
         )
     else:
-        _show_campaign(config, campaign, as_json=as_json)
+        _show_campaign(config, campaign, as_json=as_json, is_full=every_check)
 
 
 def _show_calls(
     config: Config, campaign: Campaign, name: str | None, call: str | None, *, as_json: bool
 ) -> None:
-    from ..traces.history import find_candidate
     from . import calls
 
-    candidate = find_candidate(campaign.history, name) if name is not None else None
-    if call is None:
-        calls.show_all(config, campaign, candidate, as_json=as_json)
-        return
-    with reading(config) as store:
-        calls.show_one(store, campaign, call, as_json=as_json)
+    with campaign.open() as (store, sheet):
+        candidate = sheet.find(name) if name is not None else None
+        if call is None:
+            calls.show_all(config, sheet, candidate, as_json=as_json)
+        else:
+            calls.show_one(store, sheet, call, as_json=as_json)
 
 
-def _show_campaign(config: Config, campaign: Campaign, *, as_json: bool) -> None:
+def _show_campaign(config: Config, campaign: Campaign, *, as_json: bool, is_full: bool) -> None:
     from ..traces import documents
 
     if not as_json:
-        _print_campaign(config, campaign)
+        _print_campaign(config, campaign, is_full=is_full)
         return
-    history = campaign.history
-    document = documents.campaign_document(history, is_running=campaign.is_running)
-    entries = [documents.entry_document(entry) for entry in history.entries.values()]
-    common.emit({**document, "state": campaign.state, "candidates": entries})
+    with campaign.open() as (store, sheet):
+        row = _row(store.line(campaign.id), campaign.is_running)
+        entries = [documents.entry_document(entry) for entry in sheet.list_entries()]
+    common.emit({**row, "candidates": entries})
 
 
 def _show_candidate(config: Config, candidate: Candidate, *, as_json: bool, is_full: bool) -> None:
@@ -215,14 +216,14 @@ def report(
 ) -> None:
     """Write a campaign as one file that needs nothing else."""
     extras.require("view", "the report")
-    from ..traces.history import find_candidate
     from ..workbench.home import Home
 
     wanted = names.parse(campaign)
     found = Home(common.load(ctx, home=home).config.home)[wanted.campaign]
     if wanted.candidate is not None:
         # It is refused where there is none; the report is of the whole campaign.
-        find_candidate(found.history, wanted.candidate)
+        with found.open() as (_, sheet):
+            sheet.find(wanted.candidate)
     as_markdown = form is ReportForm.MD
     if output is not None and str(output) == "-":
         sys.stdout.write(found.render(as_markdown=as_markdown, charts=charts))
@@ -300,27 +301,45 @@ def _headline(best: dict[str, Any] | None, leader: dict[str, Any] | None) -> str
     return f"{ratio(speedup['median'])} vs {best['best_baseline']}"
 
 
-def _print_campaign(config: Config, campaign: Campaign) -> None:
+MOST_ROWS = 200
+"""Candidates that `show` prints of a campaign, unless all are asked for."""
+
+
+def _print_campaign(config: Config, campaign: Campaign, *, is_full: bool) -> None:
+    from .summary import winner_lines
+
+    with campaign.open() as (_, sheet):
+        head = sheet.head
+        best = sheet.read_whole([head.champion])[head.champion] if head.champion else None
+        # Of too many those that rank first, as the lists of the viewer do.
+        is_long = head.proposed > MOST_ROWS and not is_full
+        entries = sheet.list_entries(
+            sort="speedup" if is_long else "number", most=MOST_ROWS if is_long else -1
+        )
+    started = head.started
+    common.put(f"{campaign.id}  {started.problem} / {started.workload} on {started.target}")
+    common.put(f"{campaign.state}; {head.evaluated} evaluated; {started.brains}")
+    for line in winner_lines(head, best, is_running=campaign.is_running):
+        common.put(line)
+    if head.audited_at is not None:
+        common.put(f"audited {_moment(head.audited_at)}: {head.audit}")
+    _print_entries(config, entries)
+    if is_long:
+        left = head.proposed - len(entries)
+        common.put(f"the fastest {len(entries)}; --all prints {left} more")
+
+
+def _print_entries(config: Config, entries: Sequence[Entry]) -> None:
     from rich import box
     from rich.markup import escape
     from rich.table import Table
 
-    from ..traces.audits import audit_sentence
-    from .summary import winner_lines
     from .verdicts import brief, style_of
 
-    history = campaign.history
-    started = history.started
-    common.put(f"{campaign.id}  {started.problem} / {started.workload} on {started.target}")
-    common.put(f"{campaign.state}; {history.evaluated} evaluated; {started.brains}")
-    for line in winner_lines(history, is_running=campaign.is_running):
-        common.put(line)
-    for at, audit in history.audits[-1:]:
-        common.put(f"audited {_moment(at)}: {audit_sentence(history, audit)}")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("#", "candidate", "status", "family", "how", "result"):
         table.add_column(heading, no_wrap=heading != "result")
-    for entry in history.entries.values():
+    for entry in entries:
         verdict = entry.verdict
         table.add_row(
             str(entry.number),

@@ -14,9 +14,10 @@ from ..traces.conversation import (
     spell_controls,
     whole_call,
 )
-from ..traces.events import CandidateMissing, CandidateProposed, ModelFailed
-from ..traces.history import History
-from ..traces.transcript import Call, Transcript, find_call
+from ..traces.events import ModelFailed
+from ..traces.head import Spent
+from ..traces.sheet import Sheet
+from ..traces.transcript import Call, CallRow
 from ..traces.wording import duration, tokens, usd
 from . import common
 from .summary import booked_words
@@ -24,37 +25,34 @@ from .summary import booked_words
 if TYPE_CHECKING:
     from ..config import Config
     from ..traces.store import Store
-    from ..workbench.home import Campaign
 
 
-def show_all(config: Config, campaign: Campaign, candidate: str | None, *, as_json: bool) -> None:
+def show_all(config: Config, sheet: Sheet, candidate: str | None, *, as_json: bool) -> None:
     """Prints the calls of a campaign, or of the place where one candidate was proposed."""
-    transcript = campaign.transcript
-    calls = list(transcript.calls.values())
-    if candidate is not None:
-        place = transcript.places.get(candidate)
-        calls = [call for call in calls if call.requested.place.step == place]
+    spent = sheet.head.spent
+    place = None if candidate is None else sheet.entries[candidate].place
+    calls = sheet.list_calls(place=place)
     if as_json:
         common.emit(
             {
-                "campaign": campaign.id,
-                "tokens": transcript.spending.tokens,
-                "usd": transcript.spending.usd,
-                "is_estimated": transcript.spending.is_estimated,
+                "campaign": sheet.campaign,
+                "tokens": spent.tokens,
+                "usd": spent.usd,
+                "is_estimated": spent.is_estimated,
                 "calls": [call_row(call) for call in calls],
             }
         )
         return
-    common.put(_total(transcript))
+    common.put(_total(spent, sheet.count_calls()))
     if calls:
-        _print_table(config, calls, campaign.history)
+        _print_table(config, calls, sheet)
 
 
-def show_one(store: Store, campaign: Campaign, name: str, *, as_json: bool) -> None:
+def show_one(store: Store, sheet: Sheet, name: str, *, as_json: bool) -> None:
     """Prints one call whole."""
-    call = find_call(campaign.transcript, name)
+    call = sheet.find_call(name)
     if as_json:
-        common.emit({"campaign": campaign.id, **whole_call(store, call)})
+        common.emit({"campaign": sheet.campaign, **whole_call(store, call)})
         return
     for line in _heading(call):
         common.put(line)
@@ -63,20 +61,19 @@ def show_one(store: Store, campaign: Campaign, name: str, *, as_json: bool) -> N
         _print_answer(read_answer(store.get_blob, call.replied.reply))
 
 
-def _total(transcript: Transcript) -> str:
-    spent = transcript.spending
-    if not transcript.calls:
+def _total(spent: Spent, calls: int) -> str:
+    if not calls:
         return "no model was asked"
-    price = usd(spent.usd, transcript.spending.is_estimated)
+    price = usd(spent.usd, spent.is_estimated)
     if spent.usd is None:
         price = f"price unknown of {spent.unpriced} answers, the others {usd(spent.priced_usd)}"
-    note = "  (≈ estimated)" if transcript.spending.is_estimated else ""
+    note = "  (≈ estimated)" if spent.is_estimated else ""
     booked = f"; {booked_words(spent.booked)}" if spent.booked.attempts else ""
-    taken = tokens(spent.tokens, transcript.spending.is_estimated)
-    return f"{len(transcript.calls)} calls, {taken} tokens, {price}{note}{booked}"
+    taken = tokens(spent.tokens, spent.is_estimated)
+    return f"{calls} calls, {taken} tokens, {price}{note}{booked}"
 
 
-def _print_table(config: Config, calls: list[Call], history: History) -> None:
+def _print_table(config: Config, calls: list[CallRow], sheet: Sheet) -> None:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -88,31 +85,29 @@ def _print_table(config: Config, calls: list[Call], history: History) -> None:
     for call in calls:
         cells = (
             str(call.number),
-            str(call.requested.place),
-            call.requested.purpose,
-            call.requested.model,
-            str(len(call.attempts)),
+            str(call.place),
+            call.purpose,
+            call.model,
+            str(call.attempts),
             call.outcome,
             tokens(call.tokens, call.is_estimated),
             usd(call.usd, call.is_estimated),
             duration(call.seconds),
-            _result(call, history),
+            _result(call, sheet),
         )
-        style = "" if call.replied else "red"
+        style = "" if call.is_answered else "red"
         table.add_row(*(Text(spell_controls(cell)) for cell in cells), style=style)
     common.console(config, is_stderr=False).print(table)
 
 
-def _result(call: Call, history: History) -> str:
-    made = call.result
-    if made is None:
-        return call.setback
-    if isinstance(made, CandidateMissing):
-        return f"no candidate: {made.outcome}"
-    if isinstance(made, CandidateProposed):
-        verdict = history.entries[made.candidate].verdict
-        return f"#{made.number} {made.candidate[:10]} {verdict.label if verdict else ''}".rstrip()
-    return "advice"
+def _result(call: CallRow, sheet: Sheet) -> str:
+    if call.missing:
+        return f"no candidate: {call.missing}"
+    if call.candidate:
+        made = sheet.entries[call.candidate]
+        label = made.verdict.label if made.verdict else ""
+        return f"#{made.number} {made.candidate[:10]} {label}".rstrip()
+    return "advice" if call.is_advice else call.setback
 
 
 def _heading(call: Call) -> list[str]:

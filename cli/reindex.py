@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reindex`: the lines that lists are made of, for campaigns of earlier versions."""
+"""`reindex`: what lists and pages are made of, for campaigns of earlier versions."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 def reindex(
     ctx: typer.Context, home: common.HomeOption = None, as_json: common.JsonOption = False
 ) -> None:
-    """Make lists of campaigns fast that an earlier version recorded.
+    """Make lists and pages of campaigns fast that an earlier version recorded.
 
-    Campaigns that this version writes have their line already; events are never changed.
+    Campaigns that this version writes have all of it already; events are never changed.
     """
     from ..traces.store import Store
 
@@ -29,23 +29,23 @@ def reindex(
     prose = common.console(config)
     done = []
     with Store.open(config.home) as store:
-        for campaign in store.rebuild_lines():
+        for campaign in store.rebuild_index(store.stale()):
             done.append(campaign)
             prose.print(campaign, highlight=False)
     if as_json:
         common.emit({"home": str(config.home), "written": done})
     else:
-        lines = "1 line" if len(done) == 1 else f"{len(done)} lines"
-        common.put(f"{lines} written; lists need no events of any campaign now")
+        count = "1 campaign" if len(done) == 1 else f"{len(done)} campaigns"
+        common.put(f"{count} indexed; lists and pages read only what they show now")
 
 
 def hint_stale(store: Store, config: Config) -> None:
     """Says how lists become fast, where some campaigns have no line."""
-    if count := len(store.stale_lines()):
+    if count := len(store.stale()):
         some = "1 campaign was" if count == 1 else f"{count} campaigns were"
         prose = common.console(config)
         prose.print(
-            f"hint: {some} recorded by an earlier version; `kernelwright reindex` makes lists fast",
+            f"hint: {some} recorded by an earlier version; `kernelwright reindex` makes it fast",
             highlight=False,
             soft_wrap=True,
         )

@@ -172,6 +172,7 @@ def run(
 def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -> None:
     """Prints what came of it, and leaves with its exit status."""
     from ..traces import documents
+    from ..traces.head import head_of
     from .summary import next_steps, winner_lines
 
     if outcome.campaign is None:
@@ -179,16 +180,18 @@ def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -
             common.emit({"plan": outcome.plan})
         return
     history = outcome.campaign.history
+    head = head_of(history)
     if as_json:
         result = outcome.result
         document = documents.campaign_document(history, wall_s=result.wall_s if result else None)
         common.emit(document | ({"unconfirmed": result.unconfirmed} if result else {}))
     else:
         assert outcome.result is not None
-        for line in winner_lines(history, outcome.result.unconfirmed):
+        unconfirmed = history.entries.get(outcome.result.unconfirmed or "")
+        for line in winner_lines(head, history.best, unconfirmed):
             common.put(line)
     prose = common.console(resolved.config)
-    for line in next_steps(history, common.home_flag(resolved)):
+    for line in next_steps(head, common.home_flag(resolved)):
         prose.print(line, markup=False, soft_wrap=True)
     if outcome.is_interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))

@@ -99,12 +99,15 @@ def suite(
 
 
 def _sum_up(config: Config, scores: list[Score]) -> list[SuiteRow]:
-    from ..traces.history import derive
     from ..traces.store import Store
     from ..traces.suites import sum_up
 
+    rows = []
     with Store.open(config.home, read_only=True) as store:
-        return [sum_up(derive(store.events(each.campaign))) for each in scores]
+        for each in scores:
+            with store.sheet(each.campaign) as sheet:
+                rows.append(sum_up(sheet))
+    return rows
 
 
 def _write(

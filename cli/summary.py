@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..config import DEFAULT_MAX_TIME_S, format_duration
 from ..kernelbench.targets import target_of
-from ..traces.history import History
-from ..traces.outcome import how_fast, how_sure, what_decides, why_no_winner
+from ..traces.fold import Entry
+from ..traces.head import Head
 from ..traces.records import CHAMPION, Depth, Verdict
 from ..traces.spending import Booked
 from ..traces.wording import micros, price, speedup, tokens
@@ -40,30 +40,32 @@ def print_verdict(console: Console, verdict: Verdict, *, is_full: bool = False) 
 
 
 def winner_lines(
-    history: History, unconfirmed: str | None = None, *, is_running: bool = False
+    head: Head, best: Entry | None, unconfirmed: Entry | None = None, *, is_running: bool = False
 ) -> Iterator[str]:
     """The champion against every baseline, or why there is none, and how weak the sandbox was.
 
     Args:
+        best: The champion with all that was recorded of it.
         unconfirmed: A candidate that screened better, for whose confirmation no time was left.
     """
-    yield from _winner(history, is_running=is_running)
+    yield from _winner(head, best, is_running=is_running)
     if unconfirmed:
-        number = history.entries[unconfirmed].number
-        yield f"  not confirmed before the end, and maybe faster: {unconfirmed[:10]} (#{number})"
-    if knobs := what_decides(history):
-        yield f"  knobs: {knobs}"
-    if pace := how_fast(history):
-        yield f"  {pace}"
-    if history.is_weakly_isolated:
-        yield f"  in a sandbox that does not enforce {', '.join(history.not_enforced)}"
-    if history.tokens:
-        yield f"  {tokens(history.tokens)} tokens of models, {price(history.usd)}"
-    if history.booked.attempts:
-        yield f"  {booked_words(history.booked)}"
-    if history.preparation_s:
-        yield f"  {preparation(history.prepared[-1])}"
-    if history.prepared and (expected := expectation(history.prepared[0])):
+        name = f"{unconfirmed.candidate[:10]} (#{unconfirmed.number})"
+        yield f"  not confirmed before the end, and maybe faster: {name}"
+    if head.what_decides:
+        yield f"  knobs: {head.what_decides}"
+    if head.how_fast:
+        yield f"  {head.how_fast}"
+    if head.is_weakly_isolated:
+        yield f"  in a sandbox that does not enforce {', '.join(head.not_enforced)}"
+    spent = head.spent
+    if spent.tokens:
+        yield f"  {tokens(spent.tokens)} tokens of models, {price(spent.usd)}"
+    if spent.booked.attempts:
+        yield f"  {booked_words(spent.booked)}"
+    if head.last_preparation and head.preparation_s:
+        yield f"  {preparation(head.last_preparation)}"
+    if head.first_preparation and (expected := expectation(head.first_preparation)):
         yield f"  {expected}"
 
 
@@ -76,16 +78,15 @@ def booked_words(booked: Booked) -> str:
     )
 
 
-def _winner(history: History, *, is_running: bool) -> Iterator[str]:
-    entry = history.best
+def _winner(head: Head, entry: Entry | None, *, is_running: bool) -> Iterator[str]:
     verdict = entry.verdict if entry else None
     if entry is None or verdict is None:
-        yield from _leader(history)
-        yield "no winner yet" if is_running else f"no verified winner: {why_no_winner(history)}"
+        yield from _leader(head)
+        yield "no winner yet" if is_running else f"no verified winner: {head.why_no_winner}"
         return
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     yield f"winner: {entry.candidate[:10]} (#{entry.number})  {entry.family}  {knobs}".rstrip()
-    yield f"  {verdict.status}, {_how_judged(history, verdict)}"
+    yield f"  {verdict.status}, {_how_judged(head, verdict)}"
     for missing in verdict.unchecked:
         yield f"  not checked: {missing}"
     measurement = verdict.measurement
@@ -96,21 +97,21 @@ def _winner(history: History, *, is_running: bool) -> Iterator[str]:
         mark = "  (the best baseline)" if name == measurement.best_baseline else ""
         rival = "the champion before it" if name == CHAMPION else name
         yield f"  {speedup(gain)} vs {rival}{mark}"
-    if sure := how_sure(history):
-        yield f"  {sure}"
+    if head.how_sure:
+        yield f"  {head.how_sure}"
 
 
-def _how_judged(history: History, verdict: Verdict) -> str:
-    if history.started.is_evaluation:
+def _how_judged(head: Head, verdict: Verdict) -> str:
+    if head.started.is_evaluation:
         return f"by the protocol {verdict.protocol} in a fresh process"
     if verdict.protocol is Depth.CONFIRM:
         return "confirmed in a fresh process"
     return f"not confirmed ({verdict.protocol} only)"
 
 
-def _leader(history: History) -> Iterator[str]:
+def _leader(head: Head) -> Iterator[str]:
     """Who leads a ranking by modelled times, with what that is not."""
-    entry = history.leader
+    entry = head.leader
     verdict = entry.verdict if entry else None
     if entry is None or verdict is None or verdict.modelled_us is None:
         return
@@ -125,29 +126,29 @@ def _leader(history: History) -> Iterator[str]:
     )
 
 
-def more_limits(history: History) -> str:
+def more_limits(head: Head) -> str:
     """Flags that double what the campaign may spend: on resuming, what was spent counts."""
-    seconds = history.limits.get("seconds")
-    evaluations = history.limits.get("evaluations")
+    seconds = head.limits.get("seconds")
+    evaluations = head.limits.get("evaluations")
     flags = []
     if evaluations is not None:
         flags.append(f"--max-evals {max(1, int(evaluations * 2))}")
-    if "tokens" in history.limits:
-        flags.append(f"--max-tokens {int(history.limits['tokens'] * 2)}")
-    if "usd" in history.limits:
-        flags.append(f"--max-usd {history.limits['usd'] * 2:g}")
+    if "tokens" in head.limits:
+        flags.append(f"--max-tokens {int(head.limits['tokens'] * 2)}")
+    if "usd" in head.limits:
+        flags.append(f"--max-usd {head.limits['usd'] * 2:g}")
     if seconds is not None or not flags:
         flags.append(f"--max-time {format_duration(2 * (seconds or DEFAULT_MAX_TIME_S))}")
     return " ".join(flags)
 
 
-def next_steps(history: History, home: str) -> Iterator[str]:
+def next_steps(head: Head, home: str) -> Iterator[str]:
     """The commands a reader would want now; `home` is `--home …` where it is not the default."""
     tail = f" {home}" if home else ""
-    campaign = history.campaign
-    yield f"resume   kernelwright run --resume {campaign} {more_limits(history)}{tail}"
+    campaign = head.campaign
+    yield f"resume   kernelwright run --resume {campaign} {more_limits(head)}{tail}"
     yield f"report   kernelwright report {campaign} -o report.html{tail}"
-    if history.champion is not None:
+    if head.champion is not None:
         yield f"export   kernelwright export {campaign}@best -o winner{tail}"
-    elif history.leader is not None:
+    elif head.leader is not None:
         yield f"export   kernelwright export {campaign}@best --unverified -o leader{tail}"

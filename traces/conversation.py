@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..errors import KernelwrightError
-from .events import CandidateMissing, CandidateProposed
-from .transcript import Call
+from .transcript import Call, CallRow
 
 GetBlob = Callable[[str], bytes]
 
@@ -162,24 +161,23 @@ def spell_controls(text: str) -> str:
     return text[:MOST_READ].replace("\r\n", "\n").translate(_VISIBLE)
 
 
-def call_row(call: Call) -> dict[str, Any]:
+def call_row(call: CallRow) -> dict[str, Any]:
     """A call in a few fields, as the command line and the viewer give it as JSON."""
-    made = call.result
     return {
         "number": call.number,
-        "call": call.requested.call,
-        "place": str(call.requested.place),
-        "purpose": call.requested.purpose,
-        "model": call.requested.model,
-        "attempts": len(call.attempts),
+        "call": call.call,
+        "place": str(call.place),
+        "purpose": call.purpose,
+        "model": call.model,
+        "attempts": call.attempts,
         "failures": call.failures,
         "outcome": call.outcome,
         "tokens": call.tokens,
         "usd": call.usd,
         "is_estimated": call.is_estimated,
         "seconds": round(call.seconds, 3),
-        "candidate": made.candidate if isinstance(made, CandidateProposed) else None,
-        "missing": made.outcome if isinstance(made, CandidateMissing) else None,
+        "candidate": call.candidate,
+        "missing": call.missing,
     }
 
 
@@ -187,7 +185,7 @@ def whole_call(records: Records, call: Call) -> dict[str, Any]:
     """A call with its attempts and its words as they are stored; None for what cannot be read."""
     replied = call.replied
     return {
-        **call_row(call),
+        **call_row(call.row),
         "events": [
             event.model_dump(mode="json")
             for attempt in call.attempts

@@ -9,18 +9,23 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
 
 from ..errors import NoStoreError, StorageError, StorageRefusedError
-from . import lines
+from .events import Event, payload_adapter
 from .faults import storage_faults
+from .index import LINES, ROWS, delete_rows
 
 FILE_NAME = "kernelwright.sqlite"
-SCHEMA_VERSION = 2
-WITH_LINES = 2
-"""From here on there are lines (lines.py)."""
+SCHEMA_VERSION = 3
+WITH_LINES, WITH_ROWS = 2, 3
+"""From here on there are lines, and the whole index (index.py)."""
 # "kwrt": tells our file from any other SQLite database.
 APPLICATION_ID = 0x6B777274
 BUSY_TIMEOUT_S = 20.0
@@ -40,14 +45,62 @@ CREATE TRIGGER events_stay BEFORE UPDATE ON events
     BEGIN SELECT RAISE(ABORT, 'events are never changed'); END;
 CREATE TRIGGER events_remain BEFORE DELETE ON events
     BEGIN SELECT RAISE(ABORT, 'events are never deleted'); END;
-{lines.TABLE}
+{LINES}{ROWS}
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 COMMIT;
 """
 
-_MIGRATIONS = {1: lines.TABLE}
+_MIGRATIONS = {1: LINES, 2: ROWS}
 """What makes the next version of one. Only ever added to: stores of every version are about."""
+
+
+class Database:
+    """A connection for the threads of one process, which wait for each other."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.lock = threading.RLock()
+        self._connection = connection
+        self._path = path
+
+    def query(self, text: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """The rows of a statement that changes nothing."""
+        with self.reading():
+            return self._connection.execute(text, values).fetchall()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Nobody else uses the connection, and what fails is told as a fault of the store."""
+        with self.lock, storage_faults("the store could not be read", self._path):
+            yield
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """One state of the store for all that is read meanwhile."""
+        with self.lock:
+            is_mine = not self._connection.in_transaction
+            with self.reading():
+                if is_mine:
+                    self._connection.execute("BEGIN")
+            try:
+                yield
+            finally:
+                if is_mine and self._connection.in_transaction:
+                    self._connection.execute("COMMIT")
+
+    @contextmanager
+    def writing(self, what: str) -> Iterator[sqlite3.Connection]:
+        """One transaction: all of it, or nothing and an error."""
+        with self.lock, storage_faults(what, self._path):
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+                self._connection.execute("COMMIT")
+            except BaseException:
+                # After a full disk SQLite may have rolled back by itself.
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+                raise
 
 
 def connect_writer(path: Path) -> sqlite3.Connection:
@@ -174,13 +227,26 @@ def _hold_setup_lock(folder: Path) -> Iterator[None]:
 
 
 def delete_events(connection: sqlite3.Connection, campaign: str) -> int:
-    """Takes a campaign's events and its line away within a transaction of the caller's, and tells
+    """Takes a campaign's events and its index away within a transaction of the caller's, and tells
     how many events there were. The trigger that keeps events is put aside for so long."""
     query = "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?"
     (trigger,) = connection.execute(query, ("events_remain",)).fetchone()
     connection.execute("DROP TRIGGER events_remain")
-    connection.execute("DELETE FROM lines WHERE campaign = ?", (campaign,))
+    delete_rows(connection, campaign)
     count = connection.execute("DELETE FROM events WHERE campaign = ?", (campaign,)).rowcount
     connection.execute("DELETE FROM campaigns WHERE id = ?", (campaign,))
     connection.execute(trigger)
     return count
+
+
+def parse_event(path: Path, campaign: str, seq: int, at: float, text: str) -> Event:
+    """An event as it stands in the file. StorageError where another version wrote it."""
+    try:
+        payload = payload_adapter.validate_json(text)
+        return Event(seq=seq, campaign=campaign, at=at, payload=payload)
+    except ValidationError as error:
+        raise StorageError(
+            f"event {seq} of campaign {campaign} in {path} cannot be understood: "
+            f"{error.errors()[0]['msg']}",
+            hint="it was written by another version of kernelwright; read it with that one",
+        ) from error

@@ -32,7 +32,7 @@ from .events import (
     Event,
     Payload,
 )
-from .place import NOWHERE, Place
+from .place import NOWHERE, Place, StoredPlace
 from .records import Advice, Depth, Status, Verdict
 from .spending import Spending
 from .tally import Tally
@@ -41,10 +41,13 @@ _WEIGHT = {Depth.SCREEN: 0, Depth.RACE: 0, Depth.FULL: 1, Depth.CONFIRM: 2, Dept
 
 
 class ChampionChange(NamedTuple):
-    """A change of champion and when it was."""
+    """A change of champion, when it was, and what had been spent on models until then."""
 
     at: float
     event: ChampionChanged
+    tokens: int = 0
+    usd: float | None = 0.0
+    """None where a price is unknown."""
 
 
 class Fall(NamedTuple):
@@ -54,6 +57,9 @@ class Fall(NamedTuple):
     candidate: str
     beside: str
     champion: str | None
+    tokens: int = 0
+    """Spent on models until then."""
+    usd: float | None = 0.0
 
 
 class Audited(NamedTuple):
@@ -107,7 +113,7 @@ class Entry:
     at: float
     file: str = ""
     """What a file that was handed in is called."""
-    place: Place = NOWHERE
+    place: StoredPlace = NOWHERE
     """Where in the workflow it was proposed."""
     verdicts: tuple[Verdict, ...] = ()
     """Those that the referee gave in this campaign."""
@@ -115,13 +121,19 @@ class Entry:
     """Those that decisions rest on; in a replay the recorded ones."""
     fallen: Verdict | None = None
     """Of a champion that no longer held; decisions rest on `relied_on` before that, still."""
-    fell_beside: Place = NOWHERE
+    fell_beside: StoredPlace = NOWHERE
     """Where the challenger was proposed beside whom it fell."""
     advice: Advice | None = None
     counted: CandidateCounted | None = None
     """What the hardware's counters said of it for the Judge, if they were read."""
     cut_off: bool = False
     """Its last evaluation was started and not finished: still running, or its process died."""
+    tokens: int = 0
+    """What had been spent on models when it was proposed."""
+    usd: float | None = 0.0
+    """The same in US dollars; None where a price is unknown."""
+    seqs: tuple[int, ...] = ()
+    """The events that tell of it, in order."""
 
     @cached_property
     def verdict(self) -> Verdict | None:
@@ -159,6 +171,8 @@ class Fold(Generic[E]):
         self.last_seq = 0
         self.entries: dict[str, E] = {}
         """By candidate, in the order they were proposed."""
+        self.touched: set[str] = set()
+        """Candidates that changed since somebody emptied this: whoever keeps something of each."""
         self.tally = Tally()
         self.champion: str | None = None
         self.changes: list[ChampionChange] = []
@@ -200,7 +214,7 @@ class Fold(Generic[E]):
     @property
     def credits(self) -> dict[str, float]:
         """Every champion there was, with its credited speed-up."""
-        return {event.candidate: event.credited for _, event in self.changes}
+        return {c.event.candidate: c.event.credited for c in self.changes}
 
     @property
     def credited(self) -> float:
@@ -277,7 +291,9 @@ class Fold(Generic[E]):
         match payload:
             case CandidateProposed(candidate=candidate):
                 if candidate not in self.entries:
-                    self._put(entry_of(self._kind, payload, event.at))
+                    entry = entry_of(self._kind, payload, event.at)
+                    spent = self.spending
+                    self._put(replace(entry, tokens=spent.tokens, usd=spent.usd))
             case CandidateMissing(place=place):
                 self.missing[place] = payload
             case AdviceGiven(advice=advice):
@@ -296,10 +312,12 @@ class Fold(Generic[E]):
                 self._judge(payload, event)
             case CandidateCounted(candidate=candidate):
                 entry = self._require_entry(candidate, event)
-                self._put(_with_counters(entry, payload))
+                self._put(with_counters(entry, payload))
             case ChampionChanged(candidate=candidate):
                 self._require_entry(candidate, event)
-                self.changes.append(ChampionChange(event.at, payload))
+                spent = self.spending
+                change = ChampionChange(event.at, payload, spent.tokens, spent.usd)
+                self.changes.append(change)
                 self.champion = candidate
 
     def _start(self, payload: CampaignStarted, event: Event) -> None:
@@ -338,11 +356,15 @@ class Fold(Generic[E]):
         self._put(replace(fallen, fallen=verdict, fell_beside=beside.place))
         champions = (change.event.candidate for change in reversed(self.changes))
         self.champion = next((c for c in champions if self.entries[c].fallen is None), None)
-        self.falls.append(Fall(event.at, verdict.candidate, beside.candidate, self.champion))
+        names = (verdict.candidate, beside.candidate, self.champion)
+        self.falls.append(Fall(event.at, *names, self.spending.tokens, self.spending.usd))
 
     def _put(self, entry: E) -> None:
         before = self.entries.get(entry.candidate)
+        if self.last_seq not in entry.seqs[-1:]:
+            entry = replace(entry, seqs=(*entry.seqs, self.last_seq))
         self.entries[entry.candidate] = entry
+        self.touched.add(entry.candidate)
         self.tally.change(before, entry, self.entries)
 
     def _require_entry(self, candidate: str, event: Event) -> E:
@@ -383,7 +405,7 @@ def _without_a_start() -> StorageError:
     )
 
 
-def _with_counters(entry: E, counted: CandidateCounted) -> E:
+def with_counters(entry: E, counted: CandidateCounted) -> E:
     """The entry with the profile that was counted in place of the one of its quick looks."""
     profile = counted.profile
     if profile is None:

@@ -19,6 +19,9 @@ class BestSoFar(NamedTuple):
     number: int
     at: float
     credited: float
+    tokens: int = 0
+    """Spent on models until then."""
+    usd: float | None = 0.0
 
 
 class History(Fold[Entry]):
@@ -88,13 +91,17 @@ class History(Fold[Entry]):
         credits = self.credits
         steps = [
             BestSoFar(
-                self.entries[fall.beside].number, fall.at, credits.get(fall.champion or "", 0.0)
+                self.entries[fall.beside].number,
+                fall.at,
+                credits.get(fall.champion or "", 0.0),
+                fall.tokens,
+                fall.usd,
             )
             for fall in self.falls
         ]
         steps += [
-            BestSoFar(self.entries[event.candidate].number, at, event.credited)
-            for at, event in self.changes
+            BestSoFar(self.entries[event.candidate].number, at, event.credited, tokens, usd)
+            for at, event, tokens, usd in self.changes
         ]
         return sorted(steps, key=lambda step: step.at)
 

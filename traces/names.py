@@ -7,6 +7,8 @@ The store itself knows what an id's beginning stands for.
 
 from __future__ import annotations
 
+import secrets
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import UsageError
@@ -66,3 +68,9 @@ def find(store: Store, text: str) -> FoundIds:
     if name.candidate is None:
         return FoundIds(campaign, None)
     return FoundIds(campaign, store.resolve_candidate(campaign, name.candidate))
+
+
+def new_id(now: float) -> str:
+    """The id of a campaign that begins now: ids sort by time."""
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
+    return f"{stamp}-{int(now * 1000) % 1000:03d}{secrets.token_hex(2)}"

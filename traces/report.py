@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from .history import History, derive
 from .redact import Redactor
+from .sheet import Sheet
 from .store import Store
-from .transcript import transcribe
 from .view import charts as figures
 from .view import pages
 from .view.drawing import draw
@@ -37,60 +36,51 @@ def render_report(
         trace_shown: characters of prompts, replies and differences; the rest is left out.
     """
     redactor = Redactor(store.home)
-    events = [redactor.event(event) for event in store.events(campaign)]
-    history, transcript = derive(events), transcribe(events)
-    links = ReportLinks()
-    chosen = _choose_detailed(history)
-    shown = [
-        (
-            pages.candidate_page(store, history, candidate, clean=redactor.text),
-            _timing_charts(history, candidate) if charts else [],
-        )
-        for candidate in chosen
-    ]
+    sheet = Sheet.of_events([redactor.event(event) for event in store.events(campaign)])
+    head, links = sheet.head, ReportLinks()
+    chosen = _choose_detailed(sheet)
+    details = [pages.candidate_page(store, sheet, name, clean=redactor.text) for name in chosen]
+    shown = [(page, _draw(page) if charts else []) for page in details]
     # What is changed in a candidate is shown once: with its details, where it has them.
     book = Book(
         store,
-        history,
+        sheet,
         left=trace_shown,
         clean=redactor.text,
         shows_difference=lambda name: name not in chosen,
     )
+    steps = [step_view(book, step) for step in sheet.list_steps()]
     return render(
         "report.html",
         links=links,
-        row=pages.campaign_row(
-            history,
-            is_running=store.is_running(campaign),
-            is_estimated=transcript.spending.is_estimated,
-        ),
+        row=pages.campaign_row(head, is_running=store.is_running(campaign)),
+        sheet=sheet,
+        entries=sheet.list_entries(),
         charts=charts,
-        figure=draw(figures.campaign_chart(history, links.candidate), CHART) if charts else None,
-        transcript=transcript,
-        spend_figure=draw(figures.spend_chart(history, transcript, links.candidate), CHART)
-        if charts
-        else None,
-        steps=[step_view(book, step) for step in transcript.steps.values()],
+        figure=draw(figures.campaign_chart(sheet, links.candidate), CHART) if charts else None,
+        asked=sheet.count_calls(),
+        spend_figure=draw(figures.spend_chart(head, links.candidate), CHART) if charts else None,
+        steps=steps,
         has_no_room=book.left == 0,
-        funnel=pages.funnel(history),
-        isolation=pages.isolation_of(history),
+        funnel=pages.funnel(head),
         pages=shown,
-        left_out=len(history.entries) - len(chosen),
+        left_out=head.proposed - len(chosen),
         css=_inline("view.css"),
         js=_inline("view.js"),
     )
 
 
-def _choose_detailed(history: History) -> list[str]:
+def _choose_detailed(sheet: Sheet) -> list[str]:
     """The best, its ancestors, then the others in order, up to the limit; in order of number."""
-    best = history.best
-    first = [best, *list_ancestors(history, best)] if best else []
-    wanted = dict.fromkeys([entry.candidate for entry in first] + list(history.entries))
-    return sorted(list(wanted)[:MOST_DETAILED], key=lambda c: history.entries[c].number)
+    best = sheet.head.best
+    first = [best, *list_ancestors(sheet.entries, best)] if best else []
+    others = sheet.list_entries(most=MOST_DETAILED)
+    wanted = {entry.candidate: entry.number for entry in (*first, *others)}
+    return sorted(list(wanted)[:MOST_DETAILED], key=lambda name: wanted[name])
 
 
-def _timing_charts(history: History, candidate: str) -> list[Markup]:
-    verdict = history.entries[candidate].verdict
+def _draw(page: pages.CandidatePage) -> list[Markup]:
+    verdict = page.entry.verdict
     return [draw(figures.timing_chart(m), CHART) for m in verdict.measurements] if verdict else []
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 from ..kernelbench.languages import language_of
 from .fold import Entry
-from .history import History, derive
-from .outcome import how_sure, what_decides, why_no_winner
+from .head import Head
 from .records import Measurement
 from .redact import Redactor
+from .sheet import Sheet
 from .store import Store
 from .view.words import gain, local_time, sentence, shorten_id
 from .why import list_ancestors
@@ -35,46 +35,48 @@ def render_markdown(store: Store, campaign: str) -> str:
         campaign: the whole id.
     """
     redactor = Redactor(store.home)
-    history = derive(redactor.event(event) for event in store.events(campaign))
-    started = history.started
+    sheet = Sheet.of_events([redactor.event(event) for event in store.events(campaign)])
+    head = sheet.head
+    started = head.started
     lines = [
-        f"## {started.problem} on {started.target}: {_headline(history)}",
+        f"## {started.problem} on {started.target}: {_headline(head)}",
         "",
         f"Workload {_code(started.workload)}, {started.language}, workflow "
-        f"{_code(started.workflow)}, {_code(started.brains)}; {history.evaluated} candidates were "
-        f"judged in {duration(history.last_at - history.started_at)}, "
-        f"{local_time(history.started_at)}. "
+        f"{_code(started.workflow)}, {_code(started.brains)}; {head.evaluated} candidates were "
+        f"judged in {duration(head.last_at - head.started_at)}, "
+        f"{local_time(head.started_at)}. "
         f"{', '.join(f'{key} {value}' for key, value in started.machine.items())}.",
         "",
     ]
-    best = history.best or history.leader
-    if best is not None:
-        lines += [*_winner(history, best), *_code_of(store, redactor, best)]
-    lines += _candidates(history)
+    if head.winner is not None:
+        best = sheet.read_whole([head.winner.candidate])[head.winner.candidate]
+        lines += [*_winner(sheet, best), *_code_of(store, redactor, best)]
+    lines += _candidates(sheet)
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _headline(history: History) -> str:
-    best = history.best.verdict if history.best else None
+def _headline(head: Head) -> str:
+    best = head.best.verdict if head.best else None
     found = best.measurement if best else None
     if found and found.headline:
         return f"{speedup(found.headline)} against {found.best_baseline}"
-    leader = history.leader
+    leader = head.leader
     if leader and leader.verdict:
         return f"{micros(leader.verdict.modelled_us)} modelled, nothing was timed"
-    return f"no winner: {why_no_winner(history)}" if why_no_winner(history) else "no winner yet"
+    return f"no winner: {head.why_no_winner}" if head.why_no_winner else "no winner yet"
 
 
-def _winner(history: History, best: Entry) -> Iterator[str]:
+def _winner(sheet: Sheet, best: Entry) -> Iterator[str]:
     yield f"Candidate #{best.number} {_code(shorten_id(best.candidate))}. {sentence(best)}"
-    for told in (how_sure(history), what_decides(history)):
-        if told:
-            yield f"It is {told}." if told == how_sure(history) else f"Knobs: {told}."
+    if sheet.head.how_sure:
+        yield f"It is {sheet.head.how_sure}."
+    if sheet.head.what_decides:
+        yield f"Knobs: {sheet.head.what_decides}."
     yield ""
     verdict = best.verdict
     for measurement in verdict.measurements if verdict else ():
         yield from _timing(measurement)
-    path = [*list_ancestors(history, best), best]
+    path = [*list_ancestors(sheet.entries, best), best]
     if len(path) > 1:
         yield "How it came about:"
         yield ""
@@ -120,19 +122,20 @@ def _code_of(store: Store, redactor: Redactor, best: Entry) -> Iterator[str]:
     yield ""
 
 
-def _candidates(history: History) -> Iterator[str]:
-    best = history.best
-    first = [best, *list_ancestors(history, best)] if best else []
-    chosen = list(dict.fromkeys([e.candidate for e in first] + list(history.entries)))[:MOST_ROWS]
-    left = len(history.entries) - len(chosen)
-    yield f"<details><summary>{len(history.entries)} candidates</summary>"
+def _candidates(sheet: Sheet) -> Iterator[str]:
+    head, best = sheet.head, sheet.head.best
+    first = [best, *list_ancestors(sheet.entries, best)] if best else []
+    wanted = {e.candidate: e for e in (*first, *sheet.list_entries(most=MOST_ROWS))}
+    chosen = list(wanted.values())[:MOST_ROWS]
+    left = head.proposed - len(chosen)
+    yield f"<details><summary>{head.proposed} candidates</summary>"
     yield ""
-    if history.tokens:
-        yield f"Models took {history.tokens:,} tokens, {usd(history.usd)}."
+    if head.spent.tokens:
+        yield f"Models took {head.spent.tokens:,} tokens, {usd(head.spent.usd)}."
         yield ""
     yield "| # | candidate | status | gain | family | how |"
     yield "|---|---|---|---|---|---|"
-    for entry in sorted((history.entries[name] for name in chosen), key=lambda e: e.number):
+    for entry in sorted(chosen, key=lambda e: e.number):
         status = entry.verdict.status.value if entry.verdict else NOTHING
         cells = (shorten_id(entry.candidate), status, gain(entry), entry.family, entry.how)
         yield f"| {entry.number} | {' | '.join(map(_cell, cells))} |"

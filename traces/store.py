@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
@@ -28,16 +27,22 @@ from .blobs import Blobs
 from .database import (
     FILE_NAME,
     WITH_LINES,
+    WITH_ROWS,
+    Database,
     connect_reader,
     connect_writer,
     delete_events,
+    parse_event,
     version_of,
 )
-from .events import CampaignStarted, Event, Payload, payload_adapter
+from .events import CampaignStarted, Event, Payload
 from .faults import storage_faults
-from .history import derive, find_candidate, the_only
-from .lines import Line, LineKeeper, list_stale, read_lines, write_line
-from .names import LAST
+from .history import derive, the_only
+from .index import IndexKeeper, write_index
+from .lines import Line, list_stale, read_line, read_lines
+from .names import LAST, new_id
+from .sheet import Sheet
+from .transcript import transcribe
 
 _ID = re.compile(r"[\w.-]{1,100}", re.ASCII)
 """What an id may look like where it becomes the name of a file."""
@@ -77,9 +82,9 @@ class Store:
         self._is_read_only = is_read_only
         self._connection = connection
         self._clock = clock
-        self._lock = threading.RLock()
+        self._db = Database(connection, self.path)
         self._blobs = Blobs(home / "blobs")
-        self._lines = LineKeeper(self.events)
+        self._index = IndexKeeper(self.events)
 
     @classmethod
     def open(
@@ -98,7 +103,7 @@ class Store:
 
     def close(self) -> None:
         """Lets go of the file. Closing twice is harmless."""
-        with self._lock:
+        with self._db.lock:
             self._connection.close()
 
     def __enter__(self) -> Self:
@@ -114,11 +119,11 @@ class Store:
 
     def create(self, started: CampaignStarted) -> str:
         """Begins a campaign with its first event and gives its id, which sorts by time."""
-        with self._writing("the campaign could not be created") as connection:
+        with self._db.writing("the campaign could not be created") as connection:
             now = self._clock()
-            campaign = _new_id(now)
+            campaign = new_id(now)
             connection.execute("INSERT INTO campaigns (id, at) VALUES (?, ?)", (campaign, now))
-            self._lines.begin(campaign)
+            self._index.begin(campaign)
             self._insert(connection, campaign, now, started)
         return campaign
 
@@ -129,15 +134,15 @@ class Store:
             UnknownNameError: there is no such campaign.
             StorageError: nothing was recorded; everything recorded before is kept.
         """
-        with self._lock:
-            with self._reading():
+        with self._db.lock:
+            with self._db.reading():
                 self._require(campaign)
-                self._lines.catch_up(campaign)
+                self._index.catch_up(campaign, lambda: campaign not in self.stale())
             try:
-                with self._writing("the event could not be recorded") as connection:
+                with self._db.writing("the event could not be recorded") as connection:
                     return self._insert(connection, campaign, self._clock(), payload)
             except BaseException:
-                self._lines.forget(campaign)
+                self._index.forget(campaign)
                 raise
 
     def adopt(self, campaign: str, events: Sequence[Event]) -> None:
@@ -153,12 +158,11 @@ class Store:
                 f"campaign {campaign} is in {self.home} already", hint="take it into another home"
             )
         derive([event.model_copy(update={"campaign": campaign}) for event in events])
-        self._lines.begin(campaign)
-        with self._writing("the campaign could not be taken in") as connection:
+        with self._db.writing("the campaign could not be taken in") as connection:
             at = events[0].at
             connection.execute("INSERT INTO campaigns (id, at) VALUES (?, ?)", (campaign, at))
-            for event in events:
-                self._insert(connection, campaign, event.at, event.payload)
+            kept = [self._put(connection, campaign, e.at, e.payload) for e in events]
+            write_index(connection, derive(kept), transcribe(kept))
 
     def delete(self, campaign: str) -> int:
         """Takes a whole campaign away, with all that this version keeps beside it, and tells how
@@ -168,9 +172,12 @@ class Store:
             UsageError: a process runs it.
             StorageError: nothing was taken away.
         """
-        with self.lease(campaign), self._writing("the campaign could not be deleted") as connection:
+        with (
+            self.lease(campaign),
+            self._db.writing("the campaign could not be deleted") as connection,
+        ):
             count = delete_events(connection, campaign)
-            self._lines.forget(campaign)
+            self._index.forget(campaign)
         for path in (self.cursor_path(campaign), self._lease_path(campaign)):
             with suppress(OSError):
                 path.unlink(missing_ok=True)
@@ -178,7 +185,7 @@ class Store:
 
     def payloads(self, campaign: str) -> Iterator[str]:
         """The payload of each event as it is stored, understood or not."""
-        with self._reading():
+        with self._db.reading():
             self._require(campaign)
             rows = self._connection.execute(
                 "SELECT payload FROM events WHERE campaign = ? ORDER BY seq", (campaign,)
@@ -192,7 +199,7 @@ class Store:
         Raises:
             StorageError: another process is writing, or there is no room for a copy.
         """
-        with self._lock, storage_faults("the store could not be made smaller", self.path):
+        with self._db.lock, storage_faults("the store could not be made smaller", self.path):
             self._connection.execute("VACUUM")
             # What it wrote stands in the log until then.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -209,13 +216,13 @@ class Store:
             UnknownNameError: there is no such campaign.
             StorageError: a record was written by a version that this one does not understand.
         """
-        with self._reading():
+        with self._db.reading():
             self._require(campaign)
             rows = self._connection.execute(
                 "SELECT seq, at, payload FROM events WHERE campaign = ? AND seq > ? ORDER BY seq",
                 (campaign, after),
             ).fetchall()
-        return [self._event(campaign, *row) for row in rows]
+        return [parse_event(self.path, campaign, *row) for row in rows]
 
     def last_seq(self, campaign: str | None = None) -> int:
         """The `seq` of the newest event, of one campaign or of all."""
@@ -227,7 +234,7 @@ class Store:
 
     def _figure(self, what: str, campaign: str | None, after: int) -> int:
         query = f"SELECT {what} FROM events WHERE seq > ?"
-        with self._reading():
+        with self._db.reading():
             if campaign is None:
                 row = self._connection.execute(query, (after,)).fetchone()
             else:
@@ -239,13 +246,13 @@ class Store:
 
     def campaigns(self) -> list[str]:
         """The ids of all campaigns, newest first."""
-        with self._reading():
+        with self._db.reading():
             rows = self._connection.execute("SELECT id FROM campaigns ORDER BY rowid DESC")
             return [str(row[0]) for row in rows]
 
     def starts(self) -> Iterator[tuple[str, CampaignStarted]]:
         """Every campaign with its first event, oldest first; others' formats are passed over."""
-        with self._reading():
+        with self._db.reading():
             rows = self._connection.execute(
                 "SELECT campaign, payload FROM events WHERE seq IN "
                 "(SELECT min(seq) FROM events GROUP BY campaign) ORDER BY seq"
@@ -260,30 +267,84 @@ class Store:
         Raises:
             StorageError: the events of one that has no line cannot be understood.
         """
-        with self._reading():
+        with self._db.reading():
             has_table = version_of(self._connection) >= WITH_LINES
             return read_lines(self._connection, self.events, has_table=has_table)
 
-    def stale_lines(self) -> list[str]:
-        """The campaigns whose line has to be told from their events each time."""
-        with self._reading():
-            if version_of(self._connection) < WITH_LINES:
+    def line(self, campaign: str) -> Line:
+        """One campaign in a line.
+
+        Raises:
+            UnknownNameError: there is no such campaign.
+            StorageError: it has no line, and its events cannot be understood.
+        """
+        with self._db.reading():
+            self._require(campaign)
+            has_table = version_of(self._connection) >= WITH_LINES
+            return read_line(self._connection, self.events, campaign, has_table=has_table)
+
+    def stale(self) -> list[str]:
+        """The campaigns whose index is not up to date: they are told from their events."""
+        with self._db.reading():
+            if version_of(self._connection) < WITH_ROWS:
                 return self.campaigns()
             return list_stale(self._connection)
 
-    def rebuild_lines(self) -> Iterator[str]:
-        """Writes the line of every campaign that has none, or an old one; gives each as it is done.
+    def rebuild_index(self, campaigns: Iterable[str]) -> Iterator[str]:
+        """Writes anew what stands beside the events of these; gives each as it is done.
 
         Raises:
             StorageError: the events of one cannot be understood.
         """
-        for campaign in self.stale_lines():
-            history = derive(self.events(campaign))
-            with self._writing("the line could not be written") as connection:
-                # Whoever has added to it meanwhile has written its line.
+        for campaign in campaigns:
+            events = self.events(campaign)
+            history, transcript = derive(events), transcribe(events)
+            with self._db.writing("the index could not be written") as connection:
+                # Whoever has added to it meanwhile has written its index.
                 if self.last_seq(campaign) == history.last_seq:
-                    write_line(connection, history)
+                    write_index(connection, history, transcript)
             yield campaign
+
+    @contextmanager
+    def sheet(self, campaign: str, fold: Callable[[str], Sheet] | None = None) -> Iterator[Sheet]:
+        """A campaign as pages read it, as it is at this moment.
+
+        Args:
+            fold: makes it from the events of one that has no index; None: they are read anew.
+
+        Raises:
+            UnknownNameError: there is no such campaign.
+            StorageError: its events make no sense, or those of another version do not.
+        """
+        with self._db.standing_still():
+            self._require(campaign)
+            found = self._find_sheet(campaign)
+            if found is None:
+                found = fold(campaign) if fold else Sheet.of_events(self.events(campaign))
+            yield found
+
+    def _find_sheet(self, campaign: str) -> Sheet | None:
+        if version_of(self._connection) < WITH_ROWS:
+            return None
+        row = self._db.query(
+            "SELECT seq, at, payload FROM events WHERE campaign = ? ORDER BY seq LIMIT 1",
+            [campaign],
+        )
+        started = parse_event(self.path, campaign, *row[0]).payload if row else None
+        if not isinstance(started, CampaignStarted):
+            return None
+        read = partial(self._events_at, campaign)
+        return Sheet.of_store(self._db.query, campaign, started, read)
+
+    def _events_at(self, campaign: str, seqs: Sequence[int]) -> list[Event]:
+        rows: list[tuple[Any, ...]] = []
+        for at in range(0, len(seqs), 500):
+            some = seqs[at : at + 500]
+            marks = ",".join("?" * len(some))
+            rows += self._db.query(
+                f"SELECT seq, at, payload FROM events WHERE seq IN ({marks}) ORDER BY seq", some
+            )
+        return [parse_event(self.path, campaign, *row) for row in rows]
 
     def resolve(self, text: str) -> str:
         """The campaign that `text` names: an id, its unique beginning or end, or `@last`.
@@ -307,7 +368,8 @@ class Store:
 
     def resolve_candidate(self, campaign: str, text: str) -> str:
         """The candidate that `text` names: its number, an id's unique beginning, or `@best`."""
-        return find_candidate(derive(self.events(campaign)), text)
+        with self.sheet(campaign) as sheet:
+            return sheet.find(text)
 
     def put_blob(self, content: bytes | str) -> str:
         """Keeps a source or a log and gives its SHA-256."""
@@ -324,7 +386,7 @@ class Store:
         Raises:
             UsageError: another process runs it; the message says which.
         """
-        with self._reading():
+        with self._db.reading():
             self._require(campaign)
         self._check_writable("the lease could not be taken")
         return lease.hold(self._lease_path(campaign), campaign)
@@ -361,6 +423,14 @@ class Store:
     def _insert(
         self, connection: sqlite3.Connection, campaign: str, at: float, payload: Payload
     ) -> Event:
+        before = self.last_seq(campaign)
+        event = self._put(connection, campaign, at, payload)
+        self._index.take(connection, event, before)
+        return event
+
+    def _put(
+        self, connection: sqlite3.Connection, campaign: str, at: float, payload: Payload
+    ) -> Event:
         try:
             text = payload.model_dump_json()
         except PydanticSerializationError as error:
@@ -368,51 +438,13 @@ class Store:
                 f"the event {payload.kind} cannot be written as JSON: {error}",
                 hint="it holds half of a Unicode character; text of a model must be cleaned first",
             ) from error
-        before = self.last_seq(campaign)
         cursor = connection.execute(
             "INSERT INTO events (campaign, at, kind, payload) VALUES (?, ?, ?, ?)",
             (campaign, at, payload.kind, text),
         )
-        event = Event(seq=cursor.lastrowid or 0, campaign=campaign, at=at, payload=payload)
-        self._lines.take(connection, event, before)
-        return event
+        return Event(seq=cursor.lastrowid or 0, campaign=campaign, at=at, payload=payload)
 
     def _require(self, campaign: str) -> None:
         found = self._connection.execute("SELECT 1 FROM campaigns WHERE id = ?", (campaign,))
         if found.fetchone() is None:
             raise UnknownNameError.for_name("campaign", campaign, self.campaigns())
-
-    def _event(self, campaign: str, seq: int, at: float, text: str) -> Event:
-        try:
-            payload = payload_adapter.validate_json(text)
-            return Event(seq=seq, campaign=campaign, at=at, payload=payload)
-        except ValidationError as error:
-            raise StorageError(
-                f"event {seq} of campaign {campaign} in {self.path} cannot be understood: "
-                f"{error.errors()[0]['msg']}",
-                hint="it was written by another version of kernelwright; read it with that one",
-            ) from error
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with self._lock, storage_faults("the store could not be read", self.path):
-            yield
-
-    @contextmanager
-    def _writing(self, what: str) -> Iterator[sqlite3.Connection]:
-        """One transaction: all of it, or nothing and an error."""
-        with self._lock, storage_faults(what, self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                # After a full disk SQLite may have rolled back by itself.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
-
-
-def _new_id(now: float) -> str:
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-    return f"{stamp}-{int(now * 1000) % 1000:03d}{secrets.token_hex(2)}"

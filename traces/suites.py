@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .events import CampaignStarted
-from .history import History
 from .records import Measurement, Speedup, Timing
+from .sheet import Sheet
 
 
 class SuiteRow(NamedTuple):
@@ -60,24 +60,24 @@ def average(ratios: Iterable[float]) -> float | None:
     return math.exp(math.fsum(logs) / len(logs)) if logs else None
 
 
-def sum_up(history: History) -> SuiteRow:
+def sum_up(sheet: Sheet) -> SuiteRow:
     """The row of a campaign."""
-    best = history.best
+    head = sheet.head
+    best = sheet.read_whole([head.champion])[head.champion] if head.champion else None
     verdict = best.verdict if best else None
     timed = verdict.measurement if verdict else None
-    sure = history.finished.sureness if history.finished else None
     return SuiteRow(
-        task=history.started.problem,
-        workload=history.started.workload,
-        campaign=history.campaign,
+        task=head.started.problem,
+        workload=head.started.workload,
+        campaign=head.campaign,
         status=str(verdict.status) if verdict else "no winner",
         candidate=timed.candidate if timed else None,
         gain=timed.headline if timed else None,
         best_baseline=timed.best_baseline if timed else "",
         baselines=_list_baselines(timed) if timed else {},
         roofline=timed.roofline if timed else None,
-        regret=sure.regret_at_most if sure else None,
-        seconds=history.last_at - history.started_at,
+        regret=head.sureness.regret_at_most if head.sureness else None,
+        seconds=head.last_at - head.started_at,
     )
 
 

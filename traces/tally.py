@@ -8,7 +8,7 @@ Knows nothing of events; `fold.py` tells it of every change.
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -82,8 +82,12 @@ class Tally:
         """Candidates of which some verdict is a pass."""
         self.seconds: Counter[str] = Counter()
         """Of all evaluations, by what was done in them."""
+        self.faster = 0
+        """Candidates that are credited with more than 1."""
         self.causes = Causes()
         """First reasons of the verdicts that count."""
+        self.causes_of: defaultdict[Status, Causes] = defaultdict(Causes)
+        """The same by status."""
         self.isolation: Isolation | None = None
         """The matrix that the newest verdict carries."""
         self.is_weakly_isolated = False
@@ -141,8 +145,11 @@ class Tally:
     def _count(self, verdict: Verdict | None, count: int) -> None:
         if verdict is not None:
             self._statuses[verdict.status] += count
+            self.faster += count * ((verdict.credited or 0.0) > 1.0)
             if verdict.reasons:
-                self.causes.add(first_reason(verdict), count)
+                cause = first_reason(verdict)
+                self.causes.add(cause, count)
+                self.causes_of[verdict.status].add(cause, count)
 
 
 LONGEST_CAUSE = 200

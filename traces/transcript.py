@@ -14,7 +14,6 @@ from .events import (
     AdviceGiven,
     CandidateMissing,
     CandidateProposed,
-    ChampionChanged,
     Decided,
     Event,
     ModelFailed,
@@ -22,8 +21,8 @@ from .events import (
     ModelRequested,
 )
 from .history import the_only
-from .place import Place
-from .spending import Spending, never_asked
+from .place import Place, StoredPlace
+from .spending import never_asked
 
 ASKED_AGAIN = "not usable, asked again"
 RULES_SPOKE = "not usable, rules spoke instead"
@@ -41,6 +40,34 @@ class Attempt:
     outcome: ModelReplied | ModelFailed | None = None
     """None: it has no answer yet, or its process died."""
     until: float | None = None
+
+
+@dataclass(frozen=True)
+class CallRow:
+    """One question in a line of a table."""
+
+    number: int
+    call: str
+    """Its key."""
+    place: StoredPlace
+    purpose: str
+    model: str
+    attempts: int
+    failures: int
+    outcome: str
+    is_answered: bool
+    overran: bool
+    tokens: int
+    usd: float | None
+    is_estimated: bool
+    seconds: float
+    setback: str
+    is_advice: bool
+    """Whether a Judge's words came of it."""
+    candidate: str | None
+    """The one that came of it."""
+    missing: str | None
+    """Why none did, in a word."""
 
 
 @dataclass
@@ -105,6 +132,31 @@ class Call:
         """From the first request to the last answer, pauses included."""
         return max(0.0, (self.attempts[-1].until or self.attempts[-1].at) - self.attempts[0].at)
 
+    @property
+    def row(self) -> CallRow:
+        """The call in a line."""
+        made = self.result
+        return CallRow(
+            number=self.number,
+            call=self.requested.call,
+            place=self.requested.place,
+            purpose=self.requested.purpose,
+            model=self.requested.model,
+            attempts=len(self.attempts),
+            failures=self.failures,
+            outcome=self.outcome,
+            is_answered=self.replied is not None,
+            overran=bool(self.replied and self.replied.overran),
+            tokens=self.tokens,
+            usd=self.usd,
+            is_estimated=self.is_estimated,
+            seconds=self.seconds,
+            setback=self.setback,
+            is_advice=isinstance(made, AdviceGiven),
+            candidate=made.candidate if isinstance(made, CandidateProposed) else None,
+            missing=made.outcome if isinstance(made, CandidateMissing) else None,
+        )
+
 
 Moment = Call | AdviceGiven | CandidateProposed | CandidateMissing | Decided
 
@@ -114,23 +166,16 @@ class Step:
     """What happened at one place of the workflow, in order."""
 
     place: Place
+    number: int = 1
+    """1, 2, 3 … in the order they began."""
     moments: list[Moment] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    """The events that tell of it, in order."""
 
     @property
     def calls(self) -> list[Call]:
         """The questions of this place."""
         return [moment for moment in self.moments if isinstance(moment, Call)]
-
-
-@dataclass(frozen=True)
-class Crowned:
-    """A change of champion and what had been spent on models until then."""
-
-    candidate: str
-    credited: float
-    usd: float | None
-    """None where a price is unknown."""
-    tokens: int
 
 
 @dataclass
@@ -141,36 +186,41 @@ class Transcript:
     """By place, in the order they began."""
     calls: dict[str, Call] = field(default_factory=dict)
     """By key, in the order they were first asked."""
-    places: dict[str, Place] = field(default_factory=dict)
-    """Where each candidate was proposed."""
-    crowned: list[Crowned] = field(default_factory=list)
-    spending: Spending = field(default_factory=Spending)
+    touched: set[Place] = field(default_factory=set)
+    """Steps that changed since somebody emptied this: whoever keeps something of each."""
 
     def apply(self, event: Event) -> None:
         """Takes in one event."""
         payload = event.payload
         match payload:
-            case ModelRequested():
+            case ModelRequested(place=place):
                 self._request(payload, event.at)
+                self._touch(place.step, event)
             case ModelReplied() | ModelFailed():
                 self._answer(payload, event)
             case AdviceGiven(place=place) if place:
                 self._add(place, payload)
                 self._explain(place, "judge", payload)
+                self._touch(place, event)
             case CandidateProposed(place=place, operator=operator) if place:
                 self._add(place, payload)
-                self.places[payload.candidate] = place
                 self._explain(place, operator, payload)
+                self._touch(place, event)
             case CandidateMissing(place=place, call=key):
                 self._add(place, payload)
+                self._touch(place, event)
                 if key in self.calls:
                     self.calls[key].result = payload
+                    self._touch(self.calls[key].requested.place.step, event)
             case Decided(place=place):
                 self._add(place, payload)
-            case ChampionChanged(candidate=candidate, credited=credited):
-                spent = self.spending
-                self.crowned.append(Crowned(candidate, credited, spent.usd, spent.tokens))
-        self.spending.apply(event)
+                self._touch(place, event)
+
+    def _touch(self, place: Place, event: Event) -> None:
+        seqs = self.steps[place].seqs
+        if event.seq not in seqs[-1:]:
+            seqs.append(event.seq)
+        self.touched.add(place)
 
     def _request(self, requested: ModelRequested, at: float) -> None:
         call = self.calls.get(requested.call)
@@ -189,11 +239,14 @@ class Transcript:
     def _answer(self, outcome: ModelReplied | ModelFailed, event: Event) -> None:
         if outcome.call not in self.calls:
             raise never_asked(event, outcome.call)
-        attempt = self.calls[outcome.call].attempts[-1]
+        call = self.calls[outcome.call]
+        attempt = call.attempts[-1]
         attempt.outcome, attempt.until = outcome, event.at
+        self._touch(call.requested.place.step, event)
 
     def _add(self, place: Place, moment: Moment) -> None:
-        self.steps.setdefault(place, Step(place)).moments.append(moment)
+        step = self.steps.setdefault(place, Step(place, len(self.steps) + 1))
+        step.moments.append(moment)
 
     def _explain(self, place: Place, purpose: str, result: CandidateProposed | AdviceGiven) -> None:
         """Says of the last answer for this purpose what became of it."""
@@ -216,53 +269,36 @@ def transcribe(events: Iterable[Event]) -> Transcript:
     return transcript
 
 
-def find_call(transcript: Transcript, text: str) -> Call:
-    """The call that `text` names: its number, its place, or its key's unique beginning.
+def name_call(rows: Iterable[tuple[str, str, str]], text: str) -> str:
+    """The key of the call that `text` names: by its number, its place, or its key's unique
+    beginning. Digits alone are a number: a key that begins with them by chance is not meant.
 
-    Digits alone are a number: a key that begins with them by chance is not what was meant.
+    Args:
+        rows: number, place and key of each call.
 
     Raises:
         UnknownNameError: no call matches.
         UsageError: several match.
     """
-    calls = transcript.calls
-    by_name = {str(call.number): key for key, call in calls.items()}
-    by_name |= {str(call.requested.place): key for key, call in calls.items()}
+    rows = list(rows)
+    by_name = {number: key for number, _, key in rows} | {place: key for _, place, key in rows}
     if text in by_name:
-        return calls[by_name[text]]
+        return by_name[text]
     is_beginning = bool(text) and not text.isdecimal()
-    found = [key for key in calls if is_beginning and key.startswith(text)]
-    return calls[the_only("call", text, found, list(by_name)[: len(calls)])]
+    found = [key for _, _, key in rows if is_beginning and key.startswith(text)]
+    return the_only("call", text, found, [number for number, _, _ in rows])
 
 
-@dataclass
+@dataclass(frozen=True)
 class Share:
     """What one model took for one purpose."""
 
     model: str
     purpose: str
-    calls: int = 0
-    failures: int = 0
-    tokens: int = 0
-    usd: float | None = 0.0
-    is_estimated: bool = False
-    seconds: float = 0.0
-
-    def add(self, call: Call) -> None:
-        """Takes in one call."""
-        usd = call.usd
-        self.calls += 1
-        self.failures += call.failures
-        self.tokens += call.tokens
-        self.usd = None if self.usd is None or usd is None else self.usd + usd
-        self.is_estimated = self.is_estimated or call.is_estimated
-        self.seconds += call.seconds
-
-
-def shares(transcript: Transcript) -> list[Share]:
-    """The spending by model and purpose, the one with most tokens first."""
-    found: dict[tuple[str, str], Share] = {}
-    for call in transcript.calls.values():
-        key = (call.requested.model, call.requested.purpose)
-        found.setdefault(key, Share(*key)).add(call)
-    return sorted(found.values(), key=lambda share: (-share.tokens, share.model, share.purpose))
+    calls: int
+    failures: int
+    tokens: int
+    usd: float | None
+    """None where a price is unknown."""
+    is_estimated: bool
+    seconds: float

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a campaign came to its winner, and where its time went: worked out of its history.
-
-Pure functions of what was recorded. Knows no pages.
-"""
+"""How a campaign came to its winner, and where its time went. Knows no pages."""
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from .fold import Entry
-from .history import History
-from .records import CHAMPION, Advice, Level, Metric, Profile, Status, Verdict
-from .tally import Causes
-from .transcript import Transcript
+from .head import Crowned
+from .records import CHAMPION, Advice, Level, Metric, Profile
+from .sheet import Sheet
 
 LEAST_CHANGE = 1.1
 """By which factor a figure of a profile differs from its parent's to be told."""
@@ -67,21 +63,12 @@ class Share(NamedTuple):
     share: float
 
 
-class Failure(NamedTuple):
-    """Candidates of one status that is no pass."""
-
-    status: Status
-    candidates: int
-    reason: str
-    """The first one of the most frequent kind."""
-
-
-def list_ancestors(history: History, entry: Entry) -> list[Entry]:
+def list_ancestors(entries: Mapping[str, Entry], entry: Entry) -> list[Entry]:
     """The line of first parents, oldest first, without the entry itself."""
     line: list[Entry] = []
     seen = {entry.candidate}
-    while entry.parents and entry.parents[0] in history.entries:
-        entry = history.entries[entry.parents[0]]
+    while entry.parents and entry.parents[0] in entries:
+        entry = entries[entry.parents[0]]
         if entry.candidate in seen:
             break
         seen.add(entry.candidate)
@@ -89,33 +76,34 @@ def list_ancestors(history: History, entry: Entry) -> list[Entry]:
     return line[::-1]
 
 
-def list_steps(history: History, candidate: str) -> list[Step]:
-    """The way to a candidate, from the first of its line on."""
-    entry = history.entries[candidate]
-    line = [*list_ancestors(history, entry), entry]
-    parents = [None, *line[:-1]]
-    return [
+def list_steps(sheet: Sheet, line: Sequence[Entry], before: Entry | None = None) -> list[Step]:
+    """The way along some candidates, each the parent of the next.
+
+    Args:
+        before: the parent of the first of them.
+    """
+    names = [each.candidate for each in ([before] if before else []) + list(line)]
+    whole = list(sheet.read_whole(names).values())
+    steps = [
         Step(
             each,
             parent,
-            find_gain(history, each, parent) if parent else None,
-            parent.advice if parent else None,
-            compare_profiles(_profile_of(parent), _profile_of(each)) if parent else (),
+            find_gain(sheet.head.crowned, each, parent),
+            parent.advice,
+            compare_profiles(_profile_of(parent), _profile_of(each)),
         )
-        for each, parent in zip(line, parents, strict=True)
+        for parent, each in pairwise(whole)
     ]
+    return steps if before else [Step(whole[0], None, None, None, ()), *steps]
 
 
-def find_gain(history: History, entry: Entry, parent: Entry) -> Gain | None:
+def find_gain(crowned: Iterable[Crowned], entry: Entry, parent: Entry) -> Gain | None:
     """Paired where the parent was the champion that the candidate was confirmed beside; else the
     ratio of two medians, of which nobody knows how the machine differed between them."""
     verdict, before = entry.verdict, parent.verdict
     if verdict is None or before is None or not (verdict.measurement and before.measurement):
         return None
-    beside = next(
-        (event.previous for _, event in history.changes if event.candidate == entry.candidate),
-        None,
-    )
+    beside = next((each.previous for each in crowned if each.candidate == entry.candidate), None)
     paired = verdict.measurement.speedup.get(CHAMPION)
     if paired and beside == parent.candidate:
         return Gain(paired.median, paired.low, paired.high)
@@ -150,60 +138,25 @@ def _size_of(change: Change) -> float:
     return abs(math.log(after / before))
 
 
-def share_time(history: History, transcript: Transcript) -> list[Share]:
+def share_time(sheet: Sheet) -> list[Share]:
     """The seconds of all processes: what they did. Models are asked while others are judged, too;
     what is told of them is the time in which only they were waited for, or nothing was done."""
-    judged, counted = history.judged_s, history.counted_s
-    asked = sum(call.seconds for call in transcript.calls.values())
-    rest = max(0.0, history.spent_s - judged - counted)
+    head = sheet.head
+    asked = sum(share.seconds for share in sheet.share_spending())
+    rest = max(0.0, head.spent_s - head.judged_s - head.counted_s)
     waited = min(asked, rest)
-    return _share(
+    return share_seconds(
         {
-            "preparation": history.preparation_s,
-            "evaluations": judged,
-            "counters for the Judge": counted,
+            "preparation": head.preparation_s,
+            "evaluations": head.judged_s,
+            "counters for the Judge": head.counted_s,
             "waiting for models": waited,
             "choosing and idle": rest - waited,
         }
     )
 
 
-def share_evaluations(history: History) -> list[Share]:
-    """The seconds of all evaluations by what was done in them; several may run at once."""
-    return _share(history.tally.seconds)
-
-
-def _share(seconds: Mapping[str, float]) -> list[Share]:
+def share_seconds(seconds: Mapping[str, float]) -> list[Share]:
+    """Each part with its share of all."""
     whole = sum(seconds.values())
     return [Share(name, spent, spent / whole) for name, spent in seconds.items() if spent > 0]
-
-
-def list_failures(history: History) -> list[Failure]:
-    """What became of those that did not pass, the most frequent status first."""
-    found: defaultdict[Status, list[Verdict]] = defaultdict(list)
-    for entry in history.entries.values():
-        if entry.verdict and not entry.verdict.status.is_pass:
-            found[entry.verdict.status].append(entry.verdict)
-    told = []
-    for status, verdicts in found.items():
-        causes = Causes()
-        for verdict in verdicts:
-            causes.add(verdict.reasons[0])
-        told.append(Failure(status, len(verdicts), causes.most_frequent))
-    return sorted(told, key=lambda failure: -failure.candidates)
-
-
-def list_unconfirmed(history: History) -> list[Entry]:
-    """Those that were screened alone, and whose estimate is above the winner's median: maybe they
-    are faster. The highest first."""
-    best = history.best.verdict if history.best else None
-    headline = best.measurement.headline if best and best.measurement else None
-    if headline is None:
-        return []
-    found = [
-        (verdict.screen_estimate.median, entry)
-        for entry in history.entries.values()
-        if (verdict := entry.verdict) and verdict.screen_estimate
-    ]
-    maybe = sorted((each for each in found if each[0] > headline.median), key=lambda each: -each[0])
-    return [entry for _, entry in maybe]

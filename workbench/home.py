@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -15,11 +16,11 @@ from ..errors import UsageError
 from ..traces import names
 from ..traces.events import Event
 from ..traces.fold import Entry
-from ..traces.history import History, derive, find_candidate
-from ..traces.outcome import why_no_winner
+from ..traces.head import Head
+from ..traces.history import History, derive
 from ..traces.report import render_report
 from ..traces.report_text import render_markdown
-from ..traces.states import state_of
+from ..traces.sheet import Sheet
 from ..traces.store import Store
 from ..traces.transcript import Transcript, transcribe
 from ..traces.wording import usd
@@ -28,13 +29,19 @@ from .candidate import Candidate, table
 
 @dataclass(frozen=True)
 class Campaign:
-    """A campaign as it stood when it was looked at."""
+    """A campaign of a home. What was asked of it once stays as it was then."""
 
     home: Path
-    events: tuple[Event, ...]
-    """Everything that was recorded; all else is derived from it."""
+    id: str
+    """The name that every command takes."""
     is_running: bool = False
     """Whether some process worked on it."""
+
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that was recorded; all else is derived from it."""
+        with Store.open(self.home, read_only=True) as store:
+            return tuple(store.events(self.id))
 
     @cached_property
     def history(self) -> History:
@@ -46,46 +53,50 @@ class Campaign:
         """What was asked of models, place by place."""
         return transcribe(self.events)
 
-    @property
-    def id(self) -> str:
-        """The name that every command takes."""
-        return self.history.campaign
+    @cached_property
+    def head(self) -> Head:
+        """All of it but its candidates and calls, however many those are."""
+        with self.open() as (_, sheet):
+            return sheet.head
+
+    @contextmanager
+    def open(self) -> Iterator[tuple[Store, Sheet]]:
+        """Its candidates and calls as they are now, of which only those are read that are asked
+        for, and the store that they are in."""
+        with Store.open(self.home, read_only=True) as store, store.sheet(self.id) as sheet:
+            yield store, sheet
 
     @property
     def state(self) -> str:
         """`running`, `finished (why)` or `cut off`."""
-        history = self.history
-        stopped_by = history.finished.stopped_by if history.finished else None
-        workflow, running = history.started.workflow, self.is_running
-        return state_of(self.id, workflow, history.evaluated, stopped_by, is_running=running).told
+        return self.head.state(is_running=self.is_running).told
 
     @property
     def problem(self) -> str:
         """What it works on."""
-        return self.history.started.problem
+        return self.head.started.problem
 
     @property
     def target(self) -> str:
         """Where its kernels run."""
-        return self.history.started.target
+        return self.head.started.target
 
     @property
     def usd(self) -> float | None:
         """What models cost; None where a price is unknown."""
-        return self.history.usd
+        return self.head.spent.usd
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """Everything that was proposed, in order."""
-        with Store.open(self.home, read_only=True) as store:
-            return tuple(
-                self._make_candidate(store, entry) for entry in self.history.entries.values()
-            )
+        with self.open() as (store, sheet):
+            entries = sheet.read_whole(sheet.entries)
+            return tuple(self._make_candidate(store, entry) for entry in entries.values())
 
     @property
     def champion(self) -> Candidate | None:
         """The fastest verified candidate; None: there is none, and `why_no_winner` says why."""
-        return self[names.BEST] if self.history.best else None
+        return self[names.BEST] if self.head.best else None
 
     def __getitem__(self, name: str | int) -> Candidate:
         """The candidate of this number, of an id that begins so, or `@best`.
@@ -94,14 +105,14 @@ class Campaign:
             UnknownNameError: no candidate matches.
             UsageError: several match, or there is no best one.
         """
-        found = find_candidate(self.history, str(name))
-        with Store.open(self.home, read_only=True) as store:
-            return self._make_candidate(store, self.history.entries[found])
+        with self.open() as (store, sheet):
+            found = sheet.find(str(name))
+            return self._make_candidate(store, sheet.read_whole([found])[found])
 
     @property
     def why_no_winner(self) -> str:
         """One sentence; empty where there is a champion."""
-        return why_no_winner(self.history)
+        return self.head.why_no_winner
 
     def render(self, *, as_markdown: bool = False, charts: bool = True) -> str:
         """The campaign as one HTML page that needs nothing else, or as Markdown.
@@ -134,7 +145,7 @@ class Campaign:
         return path
 
     def _make_candidate(self, store: Store, entry: Entry) -> Candidate:
-        started = self.history.started
+        started = self.head.started
         source = store.get_blob(entry.candidate).decode("utf-8", "replace")
         return Candidate(
             started.problem,
@@ -158,7 +169,7 @@ class Campaign:
             (f"#{each.number}", each.family or each.strategy, each.result())
             for each in self.candidates
         ]
-        spent = f", {usd(self.usd)}" if self.history.tokens else ""
+        spent = f", {usd(self.usd)}" if self.head.spent.tokens else ""
         head = f"<p><b>{escape(self.id)}</b> {escape(self.problem)} on {escape(self.target)}{spent}"
         head += f": {escape(self.why_no_winner or repr(self.champion))}</p>"
         return head + table(("#", "family", "result"), rows)
@@ -186,7 +197,7 @@ class Home:
             return len(store.campaigns())
 
     def _read(self, store: Store, campaign: str) -> Campaign:
-        return Campaign(self.path, tuple(store.events(campaign)), store.is_running(campaign))
+        return Campaign(self.path, campaign, store.is_running(campaign))
 
     def __repr__(self) -> str:
         return f"<Home {self.path}: {len(self)} campaigns>"

@@ -19,10 +19,10 @@ from kernelwright.tests.agents.endpoint import Endpoint, Turn
 from kernelwright.tests.agents.test_asking import Desk
 from kernelwright.traces.documents import campaign_document
 from kernelwright.traces.events import ModelFailed
+from kernelwright.traces.head import head_of
 from kernelwright.traces.history import derive
 from kernelwright.traces.report import render_report
 from kernelwright.traces.store import Store
-from kernelwright.traces.transcript import transcribe
 
 Opened = Callable[..., Desk]
 
@@ -137,8 +137,8 @@ def test_what_is_only_booked_is_told_apart_wherever_spending_is_shown(
     assert (document["tokens"], document["booked"]["attempts"]) == (history.tokens, 2)
     assert document["booked"]["tokens"] == booked
     told = f"of these {booked:,} tokens, at an unknown price, are only booked: for 2 attempts"
-    assert any(told in line for line in winner_lines(history))
-    assert told in calls._total(transcribe(events))
+    assert any(told in line for line in winner_lines(head_of(history), history.best))
+    assert told in calls._total(head_of(history).spent, 2)
     page = render_report(store, at.campaign, charts=False)
     assert f"of which {booked:,} are only booked, for 2 attempts without an answer" in page
     assert f"{booked:,} of the tokens are only booked" in page

@@ -15,6 +15,7 @@ from kernelwright.tests.cli import stored
 from kernelwright.tests.sandbox.run.device.fake_nvml import FakeNvml
 from kernelwright.traces import documents, names
 from kernelwright.traces.events import EvaluationFinished, Event, Payload
+from kernelwright.traces.head import head_of
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import (
     CAPABILITIES,
@@ -75,8 +76,8 @@ def history(*payloads: Payload):
 
 
 def test_resuming_is_offered_with_more_than_was_allowed() -> None:
-    assert summary.more_limits(history()) == "--max-evals 6 --max-time 2m"
-    steps = list(summary.next_steps(history(), "--home x"))
+    assert summary.more_limits(head_of(history())) == "--max-evals 6 --max-time 2m"
+    steps = list(summary.next_steps(head_of(history()), "--home x"))
     assert steps[0] == "resume   kernelwright run --resume c --max-evals 6 --max-time 2m --home x"
     assert not any("export" in step for step in steps)
 
@@ -100,12 +101,12 @@ def test_what_was_open_in_any_evaluation_is_told_at_the_end() -> None:
     )
     strong = history(stored.proposed(2, "a"), second)
     assert documents.campaign_document(strong)["not_enforced"] == ["uid"]
-    assert not any("sandbox" in line for line in summary.winner_lines(strong))
+    assert not any("sandbox" in line for line in summary.winner_lines(head_of(strong), None))
     mixed = history(stored.proposed(1, "a"), first, stored.proposed(2, "a"), second)
     document = documents.campaign_document(mixed)
     assert document["isolation"]["mechanism"] == "bubblewrap"
     assert document["not_enforced"] == ["net", "uid"]
-    last = list(summary.winner_lines(mixed))[-1]
+    last = list(summary.winner_lines(head_of(mixed), None))[-1]
     assert last == "  in a sandbox that does not enforce net, uid"
     assert documents.verdict_document(first.verdict)["not_enforced"] == ["net", "uid"]
     assert documents.campaign_document(history())["isolation"] is None

@@ -84,7 +84,7 @@ def _look_at(store: Store, campaign: str) -> None:
         json.dumps(documents.entry_document(entry), allow_nan=False)
         with suppress(KernelwrightError):
             store.get_blob(entry.candidate)
-    looked = Campaign(store.home, tuple(store.events(campaign)), store.is_running(campaign))
+    looked = Campaign(store.home, campaign, store.is_running(campaign))
     assert looked.state
     assert "<!doctype html>" in render_report(store, campaign, charts=False).lower()
     json.dumps(charts.campaign_chart(history, ReportLinks().candidate))

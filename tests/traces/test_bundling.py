@@ -47,7 +47,7 @@ def test_who_opens_it_has_the_same_campaign(packed: Path, asked: Any, tmp_path: 
             plain(e) for e in two.events(asked.campaign)
         ]
         assert two.lines()[0].campaign == asked.campaign
-        assert not two.stale_lines()
+        assert not two.stale()
         for candidate in asked.candidates:
             assert two.get_blob(candidate) == one.get_blob(candidate)
     with pytest.raises(UsageError, match="already"):

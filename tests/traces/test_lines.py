@@ -12,7 +12,6 @@ import pytest
 
 from kernelwright.errors import StorageError
 from kernelwright.tests.traces.store_parts import proposed
-from kernelwright.traces.database import SCHEMA_VERSION
 from kernelwright.traces.documents import line_document
 from kernelwright.traces.events import CampaignResumed, CampaignStarted, CandidateProposed
 from kernelwright.traces.history import derive
@@ -95,31 +94,3 @@ def test_a_damaged_line_is_told_by_its_events(damage: str, sample: Any) -> None:
     with Store.open(sample.home, read_only=True) as store:
         (line,) = store.lines()
         assert line.document == line_document(derive(store.events(sample.campaign)))
-
-
-def make_first_version(home: Path) -> None:
-    """As the store was before there were lines."""
-    with closing(sqlite3.connect(home / FILE)) as connection, connection:
-        connection.execute("DROP TABLE lines")
-        connection.execute("PRAGMA user_version = 1")
-
-
-def test_a_store_of_the_first_version_is_read_as_it_is_and_brought_up_by_who_writes(
-    sample: Any, new_campaign: CampaignStarted
-) -> None:
-    make_first_version(sample.home)
-    with Store.open(sample.home, read_only=True) as store:
-        (line,) = store.lines()
-        expected = told(store, sample.campaign)
-        assert json.loads(json.dumps(line.document)) == expected
-        assert line.seq == store.last_seq(sample.campaign)
-    with Store.open(sample.home) as store:
-        store.create(new_campaign)
-        assert len(store.lines()) == 2
-        assert [name for name, *_ in stored(sample.home)] != [sample.campaign]
-        assert list(store.rebuild_lines()) == [sample.campaign]
-        assert not list(store.rebuild_lines())
-        documents = {line.campaign: line.document for line in store.lines()}
-        assert documents[sample.campaign] == expected
-    with closing(sqlite3.connect(sample.home / FILE)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)

@@ -17,6 +17,7 @@ from kernelwright.tests.cli.stored import proposed, verdict
 from kernelwright.tests.traces.conftest import started
 from kernelwright.traces.documents import campaign_document
 from kernelwright.traces.events import CampaignFinished, CampaignPrepared, EvaluationFinished
+from kernelwright.traces.head import head_of
 from kernelwright.traces.history import History, derive
 from kernelwright.traces.outcome import why_no_winner
 from kernelwright.traces.records import MODELLED_US, Depth, Metric, Profile, Status
@@ -137,7 +138,7 @@ def test_every_place_that_shows_a_campaign_says_the_same(tmp_path: Path) -> None
     history = ended(tmp_path, lambda _order: Status.CRASHED, evaluations=2.0)
     told = why_no_winner(history)
     assert told == "none of 2 candidates was right: 2 CRASHED; most often: played CRASHED"
-    assert f"no verified winner: {told}" in list(winner_lines(history))
+    assert f"no verified winner: {told}" in list(winner_lines(head_of(history), history.best))
     assert campaign_document(history)["why_no_winner"] == told
     assert campaign_document(history, is_running=True)["why_no_winner"] is None
     assert campaign_document(history)["preparation"]["baselines"] == ["torch eager"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kernelwright.errors import StorageError, UnknownNameError
+from kernelwright.errors import StorageError
 from kernelwright.running import CampaignRequest, run_campaign
 from kernelwright.tests.agents.asked import PlayedModel, as_it_says, asking_players, kernel
 from kernelwright.tests.agents.played import PlayedReferee
@@ -18,10 +18,13 @@ from kernelwright.traces.events import (
     Event,
     ModelReplied,
 )
+from kernelwright.traces.head import head_of
+from kernelwright.traces.history import derive
 from kernelwright.traces.place import Place
 from kernelwright.traces.records import Status
+from kernelwright.traces.sheet import Sheet
 from kernelwright.traces.store import Store
-from kernelwright.traces.transcript import Call, find_call, shares, transcribe
+from kernelwright.traces.transcript import Call, transcribe
 
 
 def kinds(moments: list[object]) -> list[str]:
@@ -51,13 +54,12 @@ def test_each_place_tells_its_story_in_order(asked: AskedSample) -> None:
     ]
     setbacks = [call.setback for call in transcript.calls.values()]
     assert setbacks == ["not usable, asked again", "", "", "", "", "", ""]
-    places = [Place(number, 0) for number in range(3)]
-    assert transcript.places == dict(zip(asked.candidates, places, strict=True))
 
 
 def test_attempts_outcomes_and_costs(asked: AskedSample) -> None:
     with Store.open(asked.home, read_only=True) as store:
-        transcript = transcribe(store.events(asked.campaign))
+        events = store.events(asked.campaign)
+    transcript, sheet = transcribe(events), Sheet.of_events(events)
     repair, estimated, empty, unanswered = list(transcript.calls.values())[3:]
     assert [a.outcome.kind for a in repair.attempts if a.outcome] == [
         "model.failed",
@@ -69,20 +71,20 @@ def test_attempts_outcomes_and_costs(asked: AskedSample) -> None:
     assert estimated.is_estimated
     assert empty.outcome == "empty"
     assert (unanswered.outcome, unanswered.tokens, unanswered.usd) == ("no answer yet", 0, 0)
-    rows = shares(transcript)
-    assert sum(row.tokens for row in rows) == transcript.spending.tokens == 6 * 2000
-    assert sum(row.usd or 0 for row in rows) == pytest.approx(transcript.spending.usd)
+    rows, head = sheet.share_spending(), sheet.head
+    assert sum(row.tokens for row in rows) == head.spent.tokens == 6 * 2000
+    assert sum(row.usd or 0 for row in rows) == pytest.approx(head.spent.usd)
     assert (rows[0].purpose, rows[0].calls) == ("optimise", 2)
-    first, second = transcript.crowned
+    first, second = head.crowned
     assert (first.candidate, first.tokens, second.tokens) == (asked.candidates[1], 8000, 10_000)
     assert first.usd == pytest.approx(0.2)
 
 
 def test_a_price_that_is_unknown_stays_unknown(unpriced: AskedSample) -> None:
     with Store.open(unpriced.home, read_only=True) as store:
-        transcript = transcribe(store.events(unpriced.campaign))
-    (share,) = shares(transcript)
-    assert (transcript.spending.usd, share.usd, transcript.crowned[0].usd) == (None, None, None)
+        sheet = Sheet.of_events(store.events(unpriced.campaign))
+    (share,) = sheet.share_spending()
+    assert (sheet.head.spent.usd, share.usd, sheet.head.crowned[0].usd) == (None, None, None)
 
 
 def test_a_played_campaign_is_told_whole(tmp_path: Path) -> None:
@@ -96,7 +98,8 @@ def test_a_played_campaign_is_told_whole(tmp_path: Path) -> None:
         referee = PlayedReferee(fate=as_it_says, noise=0.001)
         players = asking_players(PlayedModel(script))
         result = run_campaign(request, store, referee, players=players)
-        transcript = transcribe(store.events(result.campaign))
+        events = store.events(result.campaign)
+    transcript, spent = transcribe(events), head_of(derive(events)).spent
     assert [str(place) for place in transcript.steps] == ["0/0", "1/0", "2/0"]
     found = [call.result for call in transcript.calls.values()]
     assert [type(each) for each in found] == [
@@ -106,7 +109,7 @@ def test_a_played_campaign_is_told_whole(tmp_path: Path) -> None:
         AdviceGiven,
         CandidateMissing,
     ]
-    assert (transcript.spending.tokens, transcript.spending.usd) == (result.tokens, result.usd)
+    assert (spent.tokens, spent.usd) == (result.tokens, result.usd)
 
 
 @pytest.mark.parametrize(
@@ -122,16 +125,6 @@ def test_a_played_campaign_is_told_whole(tmp_path: Path) -> None:
 )
 def test_places_belong_to_steps(place: str, step: str) -> None:
     assert str(Place.parse(place).step) == step
-
-
-def test_a_call_has_many_names(asked: AskedSample) -> None:
-    with Store.open(asked.home, read_only=True) as store:
-        transcript = transcribe(store.events(asked.campaign))
-    third = list(transcript.calls)[2]
-    for name in ("3", "1/0/judge repair/0", third, third[:16]):
-        assert find_call(transcript, name).number == 3
-    with pytest.raises(UnknownNameError, match="99"):
-        find_call(transcript, "99")
 
 
 def test_an_answer_to_nothing_is_an_error() -> None:

@@ -87,7 +87,7 @@ def test_a_right_kernel_is_the_champion_of_a_campaign_of_one(tmp_path: Path) -> 
     assert found.champion.id == candidate_id(RIGHT)
     assert found.why_no_winner == ""
     assert find_pace(found.history) is None
-    lines = list(winner_lines(found.history))
+    lines = list(winner_lines(found.head, found.history.best))
     assert lines[0].startswith(f"winner: {only.id[:10]} (#1)")
     assert "VERIFIED, by the protocol record in a fresh process" in lines[1]
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import PlainTextResponse, Response
 
 from ..conversation import call_row, whole_call
-from ..documents import line_document
 from ..events import Event
 from ..fold import Entry
-from ..history import History, find_candidate
-from ..lines import Line
+from ..sheet import Sheet
 from ..store import Store
-from ..transcript import Transcript, find_call
+from ..transcript import CallRow
 from . import pages
 from .home_page import HomeRow, summarize
 from .reader import CampaignReader
@@ -75,12 +74,14 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
 
     @router.get("/c/{campaign}")
     def campaign(campaign: str) -> dict[str, Any]:
-        with reader.campaign(campaign) as (store, history, _):
-            line = Line(history.campaign, history.last_seq, line_document(history))
-            return summarize(HomeRow(line, store.is_running(line.campaign))) | {
+        with reader.campaign(campaign) as (store, sheet):
+            head = sheet.head
+            return summarize(
+                HomeRow(store.line(head.campaign), store.is_running(head.campaign))
+            ) | {
                 "schema_version": 1,
-                "started": history.started.model_dump(mode="json"),
-                "funnel": {step.name: step.count for step in pages.funnel(history)},
+                "started": head.started.model_dump(mode="json"),
+                "funnel": {step.name: step.count for step in pages.funnel(head)},
             }
 
     @router.get("/c/{campaign}/events")
@@ -92,45 +93,50 @@ def _add_campaigns(router: APIRouter, reader: CampaignReader) -> None:
 def _add_tables(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/candidates.csv")
     def candidates_csv(campaign: str) -> Response:
-        with reader.campaign(campaign) as (_, history, _):
-            return _csv(table_of(history), history.campaign)
+        with reader.campaign(campaign) as (_, sheet):
+            return _csv(table_of(sheet.list_entries()), sheet.campaign)
 
     @router.get("/c/{campaign}/calls.csv")
     def calls_csv(campaign: str) -> Response:
-        with reader.campaign(campaign) as (_, history, transcript):
-            return _csv(calls_table(transcript), f"{history.campaign}-calls")
+        with reader.campaign(campaign) as (_, sheet):
+            return _csv(calls_table(sheet.list_calls()), f"{sheet.campaign}-calls")
 
 
 def _add_calls(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/calls")
     def calls(campaign: str) -> dict[str, Any]:
-        with reader.campaign(campaign) as (_, _, transcript):
-            rows = [call_row(call) for call in transcript.calls.values()]
+        with reader.campaign(campaign) as (_, sheet):
+            rows = [call_row(call) for call in sheet.list_calls()]
         return {"schema_version": 1, "calls": rows}
 
     @router.get("/c/{campaign}/calls/{number}")
     def call(campaign: str, number: str) -> dict[str, Any]:
-        with reader.campaign(campaign) as (store, _, transcript):
-            return {"schema_version": 1, **whole_call(store, find_call(transcript, number))}
+        with reader.campaign(campaign) as (store, sheet):
+            return {"schema_version": 1, **whole_call(store, sheet.find_call(number))}
 
 
 def _add_candidates(router: APIRouter, reader: CampaignReader) -> None:
     @router.get("/c/{campaign}/{candidate}")
     def candidate(campaign: str, candidate: str) -> dict[str, Any]:
-        with reader.campaign(campaign) as (_, history, _):
-            return describe_stored(history.entries[find_candidate(history, candidate)])
+        with reader.campaign(campaign) as (_, sheet):
+            return describe_stored(_find_whole(sheet, candidate))
 
     @router.get("/c/{campaign}/{candidate}/samples.csv")
     def samples_csv(campaign: str, candidate: str) -> Response:
-        with reader.campaign(campaign) as (_, history, _):
-            entry = history.entries[find_candidate(history, candidate)]
-            return _csv(samples_of(entry), f"{history.campaign}-{entry.number}-samples")
+        with reader.campaign(campaign) as (_, sheet):
+            entry = _find_whole(sheet, candidate)
+            return _csv(samples_of(entry), f"{sheet.campaign}-{entry.number}-samples")
 
     @router.get("/c/{campaign}/{candidate}/source")
     def source(campaign: str, candidate: str) -> PlainTextResponse:
-        with reader.campaign(campaign) as (store, history, _):
-            name = find_candidate(history, candidate)
+        with reader.campaign(campaign) as (store, sheet):
+            name = sheet.find(candidate)
             return PlainTextResponse(store.get_blob(name).decode(errors="replace"))
+
+
+def _find_whole(sheet: Sheet, candidate: str) -> Entry:
+    name = sheet.find(candidate)
+    return sheet.read_whole([name])[name]
 
 
 def _csv(text: str, name: str) -> Response:
@@ -165,12 +171,12 @@ def describe_stored(entry: Entry) -> dict[str, Any]:
     }
 
 
-def table_of(history: History) -> str:
+def table_of(entries: Iterable[Entry]) -> str:
     """The candidates as CSV."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(CSV_COLUMNS)
-    for entry in history.entries.values():
+    for entry in entries:
         verdict = entry.verdict
         measurement = verdict.measurement if verdict else None
         speedup = measurement.headline if measurement else None
@@ -214,12 +220,12 @@ def _figure(value: float | None) -> float | str:
     return "" if value is None else value
 
 
-def calls_table(transcript: Transcript) -> str:
+def calls_table(calls: Iterable[CallRow]) -> str:
     """The calls as CSV."""
     out = io.StringIO()
     writer = csv.DictWriter(out, CALL_COLUMNS, extrasaction="ignore")
     writer.writeheader()
-    for call in transcript.calls.values():
+    for call in calls:
         row = call_row(call)
         row["usd"] = "unknown" if row["usd"] is None else row["usd"]
         writer.writerow({k: _cell(v) if isinstance(v, str) else v for k, v in row.items()})

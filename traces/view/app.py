@@ -19,11 +19,10 @@ from starlette.responses import FileResponse
 
 from ...errors import KernelwrightError, UnknownNameError, UsageError
 from ..conversation import MOST_READ
-from ..history import find_candidate
 from ..names import BEST, parse
 from ..place import Place
+from ..sheet import SORTS
 from ..suites import average, find_suites, sum_up
-from ..transcript import find_call
 from . import charts, compare_page, home_page, pages, problem_page, tree_page, why_page
 from . import trace as traced
 from .api import api_router, list_rows
@@ -103,7 +102,7 @@ def create_app(home: Path) -> FastAPI:
     @app.get("/c/{campaign}/{candidate}", response_class=HTMLResponse)
     def candidate(campaign: str, candidate: str) -> str:
         with reader.campaign(campaign) as read:
-            return candidate_html(read, find_candidate(read.history, candidate))
+            return candidate_html(read, candidate)
 
     return app
 
@@ -131,11 +130,8 @@ def _page(template: str, links: ServerLinks, *, has_charts: bool, **context: Any
 
 
 def _row(read: ReadCampaign) -> pages.CampaignRow:
-    return pages.campaign_row(
-        read.history,
-        is_running=read.store.is_running(read.history.campaign),
-        is_estimated=read.transcript.spending.is_estimated,
-    )
+    head = read.sheet.head
+    return pages.campaign_row(head, is_running=read.store.is_running(head.campaign))
 
 
 def campaigns_html(reader: CampaignReader, *, query: str, sort: str, page: int) -> str:
@@ -144,12 +140,12 @@ def campaigns_html(reader: CampaignReader, *, query: str, sort: str, page: int) 
     with reader.store() as store:
         seq, rows = store.last_seq(), list_rows(store)
     found = sorted(home_page.search(rows, query), key=key)
-    shown, page, count = _cut_page(found, page)
+    page, count = _find_page(len(found), page)
     return _page(
         "campaigns.html",
         ServerLinks(),
         has_charts=False,
-        rows=shown,
+        rows=found[_skip(page) : _skip(page) + ROWS_PER_PAGE],
         has_spending=any(row.told["tokens"] for row in rows),
         seq=seq,
         query=query,
@@ -173,7 +169,7 @@ def suites_html(reader: CampaignReader, name: str) -> str:
     rows = []
     for campaign in found.get(name, ()):
         with reader.campaign(campaign) as read:
-            rows.append(sum_up(read.history))
+            rows.append(sum_up(read.sheet))
     won = [row for row in rows if row.gain]
     return _page(
         "suites.html",
@@ -224,10 +220,10 @@ def tree_html(read: ReadCampaign) -> str:
     """Who came of whom."""
     return _page(
         "tree.html",
-        ServerLinks(at=read.history.campaign),
+        ServerLinks(at=read.sheet.campaign),
         has_charts=False,
         row=_row(read),
-        page=tree_page.tree_page(read.history),
+        page=tree_page.tree_page(read.sheet),
     )
 
 
@@ -235,38 +231,35 @@ def campaign_html(
     read: ReadCampaign, *, status: str, sort: str, page: int, calls: int, over: str
 ) -> str:
     """One campaign."""
-    _, history, transcript = read
-    axis = _choice("axis", over, AXES)(history, transcript)
-    links = ServerLinks(at=history.campaign)
-    key = _choice("sort", sort, pages.CANDIDATE_SORTS)
-    entries = [
-        entry
-        for entry in history.entries.values()
-        if not status or (entry.verdict and entry.verdict.status.value == status)
-    ]
-    shown, page, count = _cut_page(sorted(entries, key=key), page)
-    asked, call_page, call_pages = _cut_page(list(transcript.calls.values()), calls)
+    sheet = read.sheet
+    head = sheet.head
+    axis = _choice("axis", over, AXES)(head)
+    links = ServerLinks(at=head.campaign)
+    _choice("sort", sort, SORTS)
+    found, asked = sheet.count(status), sheet.count_calls()
+    page, count = _find_page(found, page)
+    calls, call_pages = _find_page(asked, calls)
     return _page(
         "campaign.html",
         links,
         has_charts=True,
         row=_row(read),
-        figure=charts.campaign_chart(history, links.candidate, axis),
+        figure=charts.campaign_chart(sheet, links.candidate, axis),
         over=over,
-        axes=list_axes(history),
-        transcript=transcript,
-        has_trace=bool(transcript.steps),
-        spend_figure=charts.spend_chart(history, transcript, links.candidate),
-        calls=asked,
-        call_page=call_page,
+        axes=list_axes(head),
+        sheet=sheet,
+        has_trace=bool(sheet.count_steps()),
+        spend_figure=charts.spend_chart(head, links.candidate),
+        calls=sheet.list_calls(_skip(calls), ROWS_PER_PAGE) if asked else [],
+        asked=asked,
+        call_page=calls,
         call_pages=call_pages,
-        funnel=pages.funnel(history),
-        isolation=pages.isolation_of(history),
-        entries=shown,
-        found=len(entries),
+        funnel=pages.funnel(head),
+        entries=sheet.list_entries(status, sort, _skip(page), ROWS_PER_PAGE),
+        found=found,
         status=status,
         sort=sort,
-        sorts=list(pages.CANDIDATE_SORTS),
+        sorts=list(SORTS),
         sort_link=lambda name: links.query(status=status, sort=name, over=over) + "#candidates",
         page=page,
         pages=count,
@@ -286,14 +279,14 @@ def compare_html(reader: CampaignReader, names: list[str]) -> str:
         )
     found = {}
     for name in map(parse, names[: compare_page.MOST + 1]):
-        with reader.campaign(name.campaign) as (store, history, _):
-            column = compare_page.column_of(store, history, name.candidate or BEST)
+        with reader.campaign(name.campaign) as (store, sheet):
+            column = compare_page.column_of(store, sheet, name.candidate or BEST)
             found[column.address] = column
     columns = list(found.values())
     compare_page.check_count(len(columns))
-    several = len({column.history.campaign for column in columns}) > 1
+    several = len({column.head.campaign for column in columns}) > 1
     sides = [
-        (f"#{column.entry.number}" + (f" {column.history.campaign}" if several else ""), timing)
+        (f"#{column.entry.number}" + (f" {column.head.campaign}" if several else ""), timing)
         for column in columns
         if (timing := column.measurement.candidate if column.measurement else None)
     ]
@@ -305,62 +298,61 @@ def compare_html(reader: CampaignReader, names: list[str]) -> str:
         page=page,
         figure=charts.compare_chart(sides) if sides and page.is_one_task else None,
         has_campaigns=several,
-        links_of=lambda column: ServerLinks(at=column.history.campaign),
+        links_of=lambda column: ServerLinks(at=column.head.campaign),
     )
 
 
 def why_html(read: ReadCampaign) -> str:
     """Who won, why, and where time and money went."""
-    store, history, transcript = read
     return _page(
         "why.html",
-        ServerLinks(at=history.campaign),
+        ServerLinks(at=read.sheet.campaign),
         has_charts=False,
         row=_row(read),
-        page=why_page.why_page(store, history, transcript),
+        page=why_page.why_page(read.store, read.sheet),
         most_changes=why_page.MOST_CHANGES,
-        transcript=transcript,
+        sheet=read.sheet,
+        asked=read.sheet.count_calls(),
     )
 
 
 def trace_html(read: ReadCampaign, page: int, at: str) -> str:
     """What was asked, answered and decided in one campaign."""
-    store, history, transcript = read
-    book = traced.Book(store, history)
     return _page(
         "trace.html",
-        ServerLinks(at=history.campaign),
+        ServerLinks(at=read.sheet.campaign),
         has_charts=False,
         row=_row(read),
-        trace=traced.trace_page(book, transcript, page=page, at=Place.parse(at)),
+        sheet=read.sheet,
+        trace=traced.trace_page(traced.Book(*read), page=page, at=Place.parse(at)),
     )
 
 
 def call_html(read: ReadCampaign, number: str) -> str:
     """One question to a model and its answer, whole."""
-    store, history, transcript = read
-    book = traced.Book(store, history, message_shown=MOST_READ, left=4 * MOST_READ)
+    sheet = read.sheet
+    book = traced.Book(*read, message_shown=MOST_READ, left=4 * MOST_READ)
     return _page(
         "call.html",
-        ServerLinks(at=history.campaign),
+        ServerLinks(at=sheet.campaign),
         has_charts=False,
         row=_row(read),
-        view=traced.call_view(book, find_call(transcript, number)),
-        total=len(transcript.calls),
+        sheet=sheet,
+        view=traced.call_view(book, sheet.find_call(number)),
+        total=sheet.count_calls(),
     )
 
 
-def candidate_html(read: ReadCampaign, candidate: str) -> str:
+def candidate_html(read: ReadCampaign, name: str) -> str:
     """One candidate."""
-    store, history, transcript = read
-    verdict = history.entries[candidate].verdict
+    page = pages.candidate_page(read.store, read.sheet, read.sheet.find(name))
+    verdict = page.entry.verdict
     return _page(
         "candidate.html",
-        ServerLinks(at=history.campaign),
+        ServerLinks(at=read.sheet.campaign),
         has_charts=bool(verdict and verdict.measurements),
         row=_row(read),
-        page=pages.candidate_page(store, history, candidate),
-        place=transcript.places.get(candidate),
+        page=page,
         figures=[charts.timing_chart(m) for m in verdict.measurements] if verdict else [],
     )
 
@@ -371,10 +363,14 @@ def _choice(kind: str, name: str, known: dict[str, Any]) -> Any:
     return known[name]
 
 
-def _cut_page(rows: list[Any], page: int) -> tuple[list[Any], int, int]:
-    count = max(math.ceil(len(rows) / ROWS_PER_PAGE), 1)
-    page = min(max(page, 1), count)
-    return rows[(page - 1) * ROWS_PER_PAGE : page * ROWS_PER_PAGE], page, count
+def _find_page(count: int, page: int) -> tuple[int, int]:
+    """The nearest page that there is of so many rows, and how many pages there are."""
+    pages = max(math.ceil(count / ROWS_PER_PAGE), 1)
+    return min(max(page, 1), pages), pages
+
+
+def _skip(page: int) -> int:
+    return (page - 1) * ROWS_PER_PAGE
 
 
 def _kernelwright_error(request: Request, error: Exception) -> Response:

@@ -16,9 +16,9 @@ from typing import Any
 
 from .. import wording
 from ..fold import Entry
-from ..history import History
+from ..head import Head
 from ..records import Measurement, Status, Timing
-from ..transcript import Transcript
+from ..sheet import Sheet
 from . import words
 from .over import Over, over_numbers
 
@@ -37,8 +37,8 @@ SYMBOL = {
     Status.UNSUPPORTED: "triangle-up-open",
 }
 
-# SVG stays fluid up to about this many points.
-MOST_POINTS = 4000
+# SVG stays fluid up to about this many points, and a page is made of them within a blink.
+MOST_POINTS = 2000
 
 TASK_COLOURS = ("--accent", "--pass", "--broken", "--wrong", "--muted")
 """Of the tasks of a problem; more than so many are in the table alone."""
@@ -71,20 +71,20 @@ def _layout(height: int, **more: Any) -> dict[str, Any]:
     }
 
 
-def campaign_chart(history: History, href: Href, over: Over | None = None) -> Figure:
+def campaign_chart(sheet: Sheet, href: Href, over: Over | None = None) -> Figure:
     """Every candidate of a campaign: its speed-up, or its modelled time where nothing is timed.
 
     Args:
         over: what it stands over; None: the numbers of candidates.
     """
-    over = over or over_numbers(history)
-    chart = modelled_chart if history.leader else speedup_chart
-    return chart(history, href, over)
+    over = over or over_numbers(sheet.head)
+    chart = modelled_chart if sheet.head.leader else speedup_chart
+    return chart(sheet, href, over)
 
 
-def modelled_chart(history: History, href: Href, over: Over) -> Figure:
+def modelled_chart(sheet: Sheet, href: Href, over: Over) -> Figure:
     """Modelled times; what has none stands on a strip below."""
-    entries = _thin_entries(history)
+    entries = sheet.thin_entries(MOST_POINTS)
     rest = [e for e in entries if e.verdict and e.verdict.modelled_us is None]
     ranked = [e for e in entries if e.verdict and e.verdict.modelled_us is not None]
     data = [
@@ -105,15 +105,15 @@ def modelled_chart(history: History, href: Href, over: Over) -> Figure:
     return {"data": data, "layout": layout}
 
 
-def speedup_chart(history: History, href: Href, over: Over) -> Figure:
+def speedup_chart(sheet: Sheet, href: Href, over: Over) -> Figure:
     """Speed-ups: every candidate a point, the best so far a step line.
 
     Candidates without a measurement stand on a strip of their own below, as visible as the others.
     """
-    entries = _thin_entries(history)
+    entries = sheet.thin_entries(MOST_POINTS)
     timed = [e for e in entries if e.verdict and e.verdict.measurement]
     rest = [e for e in entries if e.verdict and not e.verdict.measurement]
-    data = [_best_line(history, over)] if history.changes else []
+    data = [_best_line(sheet.head, over)] if sheet.head.crowned else []
     for is_timed, group in ((True, timed), (False, rest)):
         data += [
             _points(status, of_it, href, over, is_timed=is_timed)
@@ -193,16 +193,6 @@ def _headline(entry: Entry) -> tuple[float, float, float] | None:
     return (speedup.median, speedup.low, speedup.high) if speedup else None
 
 
-def _thin_entries(history: History) -> list[Entry]:
-    """At most MOST_POINTS entries: champions always, the others evenly."""
-    entries = list(history.entries.values())
-    if len(entries) <= MOST_POINTS:
-        return entries
-    kept = {change.event.candidate for change in history.changes}
-    step = -(-len(entries) // MOST_POINTS)
-    return [e for i, e in enumerate(entries) if i % step == 0 or e.candidate in kept]
-
-
 def _group_by_status(entries: Iterable[Entry]) -> list[tuple[Status, list[Entry]]]:
     groups: dict[Status, list[Entry]] = {}
     for entry in entries:
@@ -211,14 +201,14 @@ def _group_by_status(entries: Iterable[Entry]) -> list[tuple[Status, list[Entry]
     return [(status, groups[status]) for status in Status if status in groups]
 
 
-def _best_line(history: History, over: Over) -> Figure:
-    steps = history.best_so_far()
+def _best_line(head: Head, over: Over) -> Figure:
+    steps = head.best_so_far
     end = over.last + 0.6 if over.is_whole else over.last
     return {
         "type": "scatter",
         "mode": "lines",
         "name": "best so far, credited",
-        "x": [over.place(step.number, step.at) for step in steps] + [end],
+        "x": [over.place(step) for step in steps] + [end],
         # A logarithm has no place for what is not there.
         "y": [step.credited or None for step in [*steps, steps[-1]]],
         "line": {"shape": "hv", "color": "--accent", "width": 2},
@@ -234,7 +224,7 @@ def _points(
         "type": "scatter",
         "mode": "markers",
         "name": status.value,
-        "x": [over.place(entry.number, entry.at) for entry in entries],
+        "x": [over.place(entry) for entry in entries],
         "y": [h[0] for h in headlines] if is_timed else [0] * len(entries),
         "yaxis": "y" if is_timed else "y2",
         "text": [_hover(entry) for entry in entries],
@@ -260,21 +250,21 @@ def _points(
     return trace
 
 
-def spend_chart(history: History, transcript: Transcript, href: Href) -> Figure:
+def spend_chart(head: Head, href: Href) -> Figure:
     """The best credited speed-up over what had been spent on models until then.
 
     Over tokens where the price of any call is unknown, or where nothing was charged.
     """
-    in_usd = bool(transcript.spending.usd)
+    in_usd = bool(head.spent.usd)
     steps = [
         (step.usd if in_usd else step.tokens, step.credited, step.candidate)
-        for step in transcript.crowned
+        for step in head.crowned
     ]
-    total = transcript.spending.usd if in_usd else transcript.spending.tokens
+    total = head.spent.usd if in_usd else head.spent.tokens
     hover = [
-        f"#{history.entries[candidate].number}: {wording.ratio(credited)} credited after "
-        + (wording.usd(spent) if in_usd else f"{wording.tokens(spent or 0)} tokens")
-        for spent, credited, candidate in steps
+        f"#{step.number}: {wording.ratio(step.credited)} credited after "
+        + (wording.usd(step.usd) if in_usd else f"{wording.tokens(step.tokens)} tokens")
+        for step in head.crowned
     ]
     trace: Figure = {
         "type": "scatter",

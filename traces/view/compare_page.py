@@ -14,8 +14,9 @@ from typing import NamedTuple
 from ...errors import UsageError
 from .. import wording
 from ..fold import Entry
-from ..history import History, find_candidate
+from ..head import Head
 from ..records import Level, Measurement, Metric
+from ..sheet import Sheet
 from ..store import Store
 from ..wording import NOTHING
 from . import words
@@ -32,7 +33,7 @@ SAME_AS_FIRST = 1.005
 class Column:
     """One of the candidates."""
 
-    history: History
+    head: Head
     entry: Entry
     source: str
     missing: str
@@ -46,12 +47,12 @@ class Column:
     @property
     def address(self) -> str:
         """As this page is asked for it."""
-        return f"{self.history.campaign}/{self.entry.candidate}"
+        return f"{self.head.campaign}/{self.entry.candidate}"
 
     @property
     def task(self) -> tuple[str, str, str]:
         """What times can be compared within."""
-        started = self.history.started
+        started = self.head.started
         return started.problem, started.workload, started.target
 
 
@@ -94,15 +95,15 @@ def check_count(count: int) -> None:
         )
 
 
-def column_of(store: Store, history: History, candidate: str) -> Column:
+def column_of(store: Store, sheet: Sheet, candidate: str) -> Column:
     """One of the candidates, by its number, the beginning of its id or `@best`.
 
     Raises:
         UnknownNameError: there is no such candidate.
         UsageError: several match, or there is no best one.
     """
-    entry = history.entries[find_candidate(history, candidate)]
-    return Column(history, entry, *source_of(store, entry.candidate))
+    name = sheet.find(candidate)
+    return Column(sheet.head, sheet.read_whole([name])[name], *source_of(store, name))
 
 
 def compare_page(columns: Iterable[Column]) -> ComparePage:

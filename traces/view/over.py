@@ -3,71 +3,70 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable
-from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from ..history import History
-from ..transcript import Transcript
+from ..head import Head
+
+
+class Placed(Protocol):
+    """What has a place in the course of a campaign."""
+
+    @property
+    def number(self) -> int:
+        """Of the candidate."""
+
+    @property
+    def at(self) -> float:
+        """The moment."""
+
+    @property
+    def tokens(self) -> int:
+        """What had been spent on models until then."""
+
+    @property
+    def usd(self) -> float | None:
+        """The same in US dollars, as far as prices are known."""
 
 
 class Over(NamedTuple):
     """An axis of a campaign's chart."""
 
     title: str
-    place: Callable[[int, float], float]
-    """Where a candidate stands, by its number and the moment that it was proposed at."""
+    place: Callable[[Placed], float]
+    """Where something stands."""
     last: float
     """The end of the campaign on it."""
     is_whole: bool = False
     """Whether it counts."""
 
 
-def over_numbers(history: History) -> Over:
+def over_numbers(head: Head) -> Over:
     """Over the candidates, one after the other."""
-    last = max((entry.number for entry in history.entries.values()), default=1)
-    return Over("candidate", lambda number, _: float(number), float(last), is_whole=True)
+    return Over("candidate", lambda it: float(it.number), float(head.proposed or 1), is_whole=True)
 
 
-def over_time(history: History, _: Transcript) -> Over:
+def over_time(head: Head) -> Over:
     """Over the minutes since it began, pauses between its processes included."""
-    begun = history.started_at
-    return Over(
-        "minutes since the beginning",
-        lambda _, at: (at - begun) / 60.0,
-        (history.last_at - begun) / 60.0,
-    )
+    begun = head.started_at
+    title = "minutes since the beginning"
+    return Over(title, lambda it: (it.at - begun) / 60.0, (head.last_at - begun) / 60.0)
 
 
-def over_tokens(_: History, transcript: Transcript) -> Over:
+def over_tokens(head: Head) -> Over:
     """Over the tokens that were booked until then."""
-    return _over_spending("tokens", transcript, lambda tokens, _: float(tokens))
+    last = float(head.spent.tokens)
+    return Over("tokens spent on models", lambda it: float(it.tokens), last)
 
 
-def over_dollars(_: History, transcript: Transcript) -> Over:
-    """Over what was spent on models until then, as far as prices are known."""
-    return _over_spending("US dollars", transcript, lambda _, usd: usd or 0.0)
+def over_dollars(head: Head) -> Over:
+    """Over what was spent on models until then, where prices are known."""
+    last = head.spent.priced_usd
+    return Over("US dollars spent on models", lambda it: it.usd or 0.0, last)
 
 
-def _over_spending(
-    title: str, transcript: Transcript, figure: Callable[[int, float | None], float]
-) -> Over:
-    ended = sorted(
-        (attempt.until, figure(attempt.outcome.tokens, attempt.outcome.usd))
-        for call in transcript.calls.values()
-        for attempt in call.attempts
-        if attempt.outcome and attempt.until is not None
-    )
-    moments = [until for until, _ in ended]
-    spent = [0.0, *accumulate(each for _, each in ended)]
-    return Over(
-        f"{title} spent on models", lambda _, at: spent[bisect_right(moments, at)], spent[-1]
-    )
-
-
-AXES: dict[str, Callable[[History, Transcript], Over]] = {
-    "candidates": lambda history, _: over_numbers(history),
+AXES: dict[str, Callable[[Head], Over]] = {
+    "candidates": over_numbers,
     "time": over_time,
     "tokens": over_tokens,
     "dollars": over_dollars,
@@ -75,7 +74,7 @@ AXES: dict[str, Callable[[History, Transcript], Over]] = {
 """By the name that a page is asked with."""
 
 
-def list_axes(history: History) -> list[str]:
+def list_axes(head: Head) -> list[str]:
     """Those that say something of a campaign."""
-    spent = {"tokens": bool(history.tokens), "dollars": bool(history.usd)}
+    spent = {"tokens": bool(head.spent.tokens), "dollars": bool(head.spent.usd)}
     return [name for name in AXES if spent.get(name, True)]

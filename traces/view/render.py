@@ -12,10 +12,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from .. import wording
-from ..audits import last_audit_sentence
 from ..conversation import spell_controls
 from ..grouped_checks import group_checks
-from ..transcript import shares
 from . import words
 from .links import anchor
 from .trace import facts_of
@@ -42,10 +40,8 @@ def environment() -> Environment:
     env.filters["short"] = words.shorten_id
     env.filters["grouped"] = group_checks
     env.filters["parted"] = words.word_parts
-    env.filters["audit_sentence"] = last_audit_sentence
     env.filters["visible"] = spell_controls
     env.filters["call_facts"] = facts_of
-    env.filters["shares"] = shares
     env.filters["anchor"] = anchor
     env.filters["durations"] = _durations
     env.globals.update(meaning=wording.MEANING, sign=words.SIGN, group=words.GROUP)

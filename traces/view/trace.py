@@ -23,11 +23,11 @@ from ..conversation import (
 )
 from ..events import AdviceGiven, CandidateMissing, CandidateProposed, Decided
 from ..fold import Entry
-from ..history import History
 from ..place import Place
 from ..records import Advice
+from ..sheet import Sheet
 from ..store import Store
-from ..transcript import Call, Moment, Step, Transcript
+from ..transcript import Call, Moment, Step
 from .code import CodeDifference, difference
 from .pages import source_of
 
@@ -49,7 +49,7 @@ class Book:
     """Reads and caps what is shown, and remembers what was shown before."""
 
     store: Store
-    history: History
+    sheet: Sheet
     message_shown: int = MESSAGE_SHOWN
     left: int = TRACE_SHOWN
     clean: Callable[[str], str] = _keep_text
@@ -197,9 +197,8 @@ def _cap_passages(book: Book, role: str, parts: tuple[Passage, ...], characters:
 
 
 def _candidate(book: Book, candidate: str) -> CandidateView:
-    entries = book.history.entries
-    entry = entries[candidate]
-    parent = next((entries[p] for p in entry.parents if p in entries), None)
+    entry = book.sheet.entries[candidate]
+    parent = next(iter(book.sheet.entries.find(entry.parents).values()), None)
     change = None
     if parent and book.shows_difference(candidate):
         new, missing = source_of(book.store, candidate, book.clean)
@@ -218,14 +217,15 @@ class TracePage:
     pages: int
 
 
-def trace_page(book: Book, transcript: Transcript, *, page: int, at: Place) -> TracePage:
+def trace_page(book: Book, *, page: int, at: Place) -> TracePage:
     """The places of one page, or of the page that holds the place `at`."""
-    steps = list(transcript.steps.values())
-    if at in transcript.steps:
-        page = list(transcript.steps).index(at) // STEPS_PER_PAGE + 1
-    count = max(1, -(-len(steps) // STEPS_PER_PAGE))
+    sheet = book.sheet
+    number = sheet.number_of_step(at)
+    if number is not None:
+        page = (number - 1) // STEPS_PER_PAGE + 1
+    count = max(1, -(-sheet.count_steps() // STEPS_PER_PAGE))
     page = min(max(page, 1), count)
-    chosen = steps[(page - 1) * STEPS_PER_PAGE : page * STEPS_PER_PAGE]
+    chosen = sheet.list_steps((page - 1) * STEPS_PER_PAGE, STEPS_PER_PAGE)
     return TracePage(tuple(step_view(book, step) for step in chosen), page, count)
 
 

@@ -7,10 +7,11 @@ A candidate with several parents stands below the first; the others are told bes
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..fold import Entry
-from ..history import History
+from ..sheet import Branch, Sheet
 from ..why import list_ancestors
 
 MOST_SHOWN = 1500
@@ -45,13 +46,12 @@ class TreePage:
     winner: Entry | None
 
 
-def tree_page(history: History) -> TreePage:
+def tree_page(sheet: Sheet) -> TreePage:
     """The tree, from candidates without a parent on."""
-    winner = history.best or history.leader
-    way = (
-        {each.candidate for each in (*list_ancestors(history, winner), winner)} if winner else set()
-    )
-    shown = _choose(history, way)
+    winner = sheet.head.winner
+    line = [*list_ancestors(sheet.entries, winner), winner] if winner else []
+    way = {each.candidate for each in line}
+    shown = sheet.entries.find(_choose(sheet.list_branches(), way))
     children: defaultdict[str, list[Entry]] = defaultdict(list)
     roots: list[Entry] = []
     for entry in shown.values():
@@ -72,19 +72,21 @@ def tree_page(history: History) -> TreePage:
             above.children.append(node)
         rows.append(node)
         waiting += [(child, depth + 1, node) for child in reversed(children[entry.candidate])]
-    return TreePage(tuple(rows), len(history.entries) - len(rows), winner)
+    return TreePage(tuple(rows), sheet.head.proposed - len(rows), winner)
 
 
-def _choose(history: History, way: set[str]) -> dict[str, Entry]:
+def _choose(branches: Sequence[Branch], way: set[str]) -> list[str]:
     """All, or of too many those on the way, then those that passed with their lines."""
-    entries = history.entries
-    if len(entries) <= MOST_SHOWN:
-        return dict(entries)
-    kept = {name: entries[name] for name in entries if name in way}
-    for name, entry in entries.items():
+    if len(branches) <= MOST_SHOWN:
+        return [branch.candidate for branch in branches]
+    parent_of = {branch.candidate: branch.parents[:1] for branch in branches}
+    kept = {name for name in parent_of if name in way}
+    for branch in branches:
         if len(kept) >= MOST_SHOWN:
             break
-        if entry.verdict and entry.verdict.status.is_pass:
-            kept |= {each.candidate: each for each in list_ancestors(history, entry)}
-            kept[name] = entry
-    return {name: entry for name, entry in entries.items() if name in kept}
+        if branch.is_pass:
+            line: tuple[str, ...] = (branch.candidate,)
+            while line and line[0] in parent_of and line[0] not in kept:
+                kept.add(line[0])
+                line = parent_of[line[0]]
+    return [branch.candidate for branch in branches if branch.candidate in kept]

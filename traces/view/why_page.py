@@ -9,19 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..fold import Entry
-from ..history import History
+from ..head import Failure
+from ..sheet import Sheet
 from ..store import Store
-from ..transcript import Transcript
-from ..why import (
-    Failure,
-    Share,
-    Step,
-    list_failures,
-    list_steps,
-    list_unconfirmed,
-    share_evaluations,
-    share_time,
-)
+from ..why import Share, Step, list_ancestors, list_steps, share_seconds, share_time
 from .code import difference
 from .pages import FunnelStep, funnel, source_of
 
@@ -60,21 +51,26 @@ class WhyPage:
     unconfirmed_in_all: int
 
 
-def why_page(store: Store, history: History, transcript: Transcript) -> WhyPage:
+def why_page(store: Store, sheet: Sheet) -> WhyPage:
     """The page of a campaign, with or without a winner."""
-    winner = history.best or history.leader
-    way = list_steps(history, winner.candidate) if winner else []
-    unconfirmed = list_unconfirmed(history)
+    head, winner = sheet.head, sheet.head.winner
+    line = [*list_ancestors(sheet.entries, winner), winner] if winner else []
+    shown, before = line[-MOST_STEPS:], line[:-MOST_STEPS]
+    way = list_steps(sheet, shown, before[-1] if before else None) if winner else []
+    least = head.speedup
+    unconfirmed, count = (
+        sheet.list_unconfirmed(least.median, MOST_UNCONFIRMED) if least else ([], 0)
+    )
     return WhyPage(
         winner=winner,
-        steps=tuple(_compare(store, step) for step in way[-MOST_STEPS:]),
-        skipped=max(0, len(way) - MOST_STEPS),
-        time=tuple(share_time(history, transcript)),
-        evaluations=tuple(share_evaluations(history)),
-        funnel=tuple(funnel(history)),
-        failures=tuple(list_failures(history)),
-        unconfirmed=tuple(unconfirmed[:MOST_UNCONFIRMED]),
-        unconfirmed_in_all=len(unconfirmed),
+        steps=tuple(_compare(store, step) for step in way),
+        skipped=len(before),
+        time=tuple(share_time(sheet)),
+        evaluations=tuple(share_seconds(head.seconds)),
+        funnel=tuple(funnel(head)),
+        failures=head.failures,
+        unconfirmed=tuple(unconfirmed),
+        unconfirmed_in_all=count,
     )
 
 

@@ -85,7 +85,8 @@ def test_every_symbol_is_drawn(symbol: str) -> None:
 def test_the_charts_of_a_campaign(sample: Any) -> None:
     with Store.open(sample.home, read_only=True) as store:
         history = derive(store.events(sample.campaign))
-    figure = charts.campaign_chart(history, lambda candidate: f"#c-{candidate}")
+        with store.sheet(sample.campaign) as sheet:
+            figure = charts.campaign_chart(sheet, lambda candidate: f"#c-{candidate}")
     root = parsed(figure)
     judged = [entry for entry in history.entries.values() if entry.verdict]
     assert len(list(root.iter(f"{SPACE}a"))) == len(judged)

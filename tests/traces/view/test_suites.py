@@ -9,7 +9,6 @@ import pytest
 from fastapi.testclient import TestClient
 
 from kernelwright.traces.events import CampaignStarted
-from kernelwright.traces.history import derive
 from kernelwright.traces.store import Store
 from kernelwright.traces.suites import average, find_suites, sum_up
 from kernelwright.traces.view.app import create_app
@@ -42,8 +41,8 @@ def test_of_several_campaigns_on_one_workload_the_newest_counts(
 
 
 def test_a_row_has_the_winner_beside_every_baseline(sample: Any) -> None:
-    with Store.open(sample.home, read_only=True) as store:
-        row = sum_up(derive(store.events(sample.campaign)))
+    with Store.open(sample.home, read_only=True) as store, store.sheet(sample.campaign) as sheet:
+        row = sum_up(sheet)
     assert (row.task, row.status) == ("spmm_csr", "VERIFIED")
     assert row.gain is not None
     assert row.gain.low == pytest.approx(2.4, abs=0.05)
