@@ -27,7 +27,7 @@ test test-jail test-fast: export OPENBLAS_NUM_THREADS := 1
 # Each process of a test run would compile what the one before it has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo suite problem-pages docs screenshots test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
+.PHONY: demo suite problem-pages docs screenshots viewer-speed test test-all test-jail recipes test-fast test-gpu test-gpu-bare first-contact fuzz lint format \
 	bench bench-build bench-emulated bench-gpu \
 	fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static \
@@ -145,6 +145,11 @@ docs: $(STAMP)
 # Pictures of the viewer for docs/viewer.md, from the campaign of `make demo`, or HOME_OF=… CAMPAIGN=….
 screenshots: $(STAMP)
 	$(BIN)/python benchmarks/screenshots.py $(or $(HOME_OF),.demo) $(or $(CAMPAIGN),@last)
+
+# What pages, lists and `show` take on a store of 200 campaigns, 100,000 candidates and two million
+# events, which it makes (some 3 GB in the folder for temporary files); writes docs/results/viewer.md.
+viewer-speed: $(STAMP)
+	$(BIN)/python benchmarks/viewer.py
 
 # One campaign for each problem and language on this machine's GPU; writes docs/results/gpu-*.md.
 bench-gpu: $(STAMP)

@@ -158,6 +158,8 @@ _VISIBLE = _Visible()
 
 def spell_controls(text: str) -> str:
     """The text with control and direction characters spelt out, fit for a page or a terminal."""
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text[:MOST_READ]  # nearly all texts, and a tenth of the time
     return text[:MOST_READ].replace("\r\n", "\n").translate(_VISIBLE)
 
 

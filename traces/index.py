@@ -78,6 +78,8 @@ CREATE TABLE calls (
     row TEXT NOT NULL,
     PRIMARY KEY (campaign, number)
 );
+CREATE INDEX calls_by_key ON calls (campaign, call);
+CREATE INDEX calls_by_place ON calls (campaign, place);
 CREATE INDEX calls_by_share ON calls
     (campaign, model, purpose, failures, tokens, usd, is_estimated, seconds);
 """

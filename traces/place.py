@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import PlainSerializer, PlainValidator
@@ -48,18 +49,7 @@ class Place:
     @classmethod
     def parse(cls, text: str) -> Place:
         """Reads what `str` writes; any other text is the name of a place of the whole campaign."""
-        form = _FORM.fullmatch(text)
-        if form is None:
-            return cls(slot=text or None)
-        number, slot = form["round"], form["slot"]
-        is_number = number is not None and re.fullmatch(_NUMBER, slot)
-        found = cls(
-            None if number is None else int(number),
-            int(slot) if is_number else slot or None,
-            form["purpose"] or "",
-            *(None if digits is None else int(digits) for digits in (form["turn"], form["vote"])),
-        )
-        return found if str(found) == text else cls(slot=text)
+        return _parse(text)
 
     def __str__(self) -> str:
         slot = "" if self.slot is None and self.purpose else self.slot
@@ -121,6 +111,23 @@ class Place:
 
 
 NOWHERE = Place()
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str) -> Place:
+    """Remembered: each place stands in many records."""
+    form = _FORM.fullmatch(text)
+    if form is None:
+        return Place(slot=text or None)
+    number, slot = form["round"], form["slot"]
+    is_number = number is not None and re.fullmatch(_NUMBER, slot)
+    found = Place(
+        None if number is None else int(number),
+        int(slot) if is_number else slot or None,
+        form["purpose"] or "",
+        *(None if digits is None else int(digits) for digits in (form["turn"], form["vote"])),
+    )
+    return found if str(found) == text else Place(slot=text)
 
 
 def in_round(number: int, items: Iterable[tuple[Place, str]]) -> list[str]:

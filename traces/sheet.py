@@ -221,13 +221,10 @@ class Sheet:
         where, values = "campaign = ? AND candidate = ?", [self.campaign, text]
         found = self._list_names(where, values)
         if not found and text.isdecimal():
-            # Beyond what SQLite can count there is none.
-            number = int(text) if len(text) < 18 else -1
-            found = self._list_names("campaign = ? AND number = ?", [self.campaign, number])
+            found = self._list_names("campaign = ? AND number = ?", [self.campaign, _number(text)])
         if not found and text:
-            found = self._list_names(
-                "campaign = ? AND substr(candidate, 1, ?) = ?", [self.campaign, len(text), text]
-            )
+            where = "campaign = ? AND candidate >= ? AND candidate < ?"
+            found = self._list_names(where, [self.campaign, *_begins(text)])
         known = [] if found else self._list_numbers()
         return the_only(f"candidate of campaign {self.campaign}", text, found, known)
 
@@ -273,7 +270,16 @@ class Sheet:
     def find_call(self, text: str) -> Call:
         """The call that `text` names, see `transcript.name_call`, with all that was recorded."""
         columns = "SELECT CAST(number AS TEXT), place, call FROM calls WHERE campaign = ?"
-        rows = self._query(f"{columns} ORDER BY number", [self.campaign])
+        rows: list[tuple[Any, ...]] = []
+        if text.isdecimal():
+            rows = self._query(f"{columns} AND number = ?", [self.campaign, _number(text)])
+        elif text:
+            for which, values in (("place = ?", [text]), ("call >= ? AND call < ?", _begins(text))):
+                rows += self._query(f"{columns} AND {which} LIMIT 9", [self.campaign, *values])
+        if not rows:
+            rows = self._query(
+                f"{columns} ORDER BY number LIMIT ?", [self.campaign, _MOST_SUGGESTED]
+            )
         key = name_call(rows, text)
         ((number,),) = self._query(
             "SELECT step FROM calls WHERE campaign = ? AND call = ?", [self.campaign, key]
@@ -325,6 +331,16 @@ class Sheet:
         for step, (number, _, _) in zip(found, rows, strict=True):
             step.number = number
         return found
+
+
+def _number(text: str) -> int:
+    """As a number that SQLite can hold; beyond those there is none."""
+    return int(text) if len(text) < 18 else -1
+
+
+def _begins(text: str) -> list[str]:
+    """From where and up to where names begin so."""
+    return [text, text + chr(0x10FFFF)]
 
 
 def _read_head(query: Query, campaign: str, started: CampaignStarted) -> Head | None:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import random
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kernelwright.traces.events import AdviceGiven, CampaignStarted, Event
-from kernelwright.traces.records import Advice
+from kernelwright.tests.traces.conftest import source_of, verdict_of
+from kernelwright.tests.traces.store_parts import proposed
+from kernelwright.traces.events import (
+    AdviceGiven,
+    CampaignStarted,
+    EvaluationFinished,
+    Event,
+    Payload,
+)
+from kernelwright.traces.records import Advice, Depth, Status
 from kernelwright.traces.redact import Redactor
-from kernelwright.traces.report import render_report
+from kernelwright.traces.report import MOST_DETAILED, render_report
 from kernelwright.traces.report_text import render_markdown
 from kernelwright.traces.store import Store
 
@@ -125,3 +134,46 @@ def test_a_campaign_without_a_winner_says_why_in_markdown(
         text = render_markdown(store, store.create(new_campaign))
     assert text.startswith("## spmm_csr on cpu: no winner: ")
     assert "0 candidates" in text
+
+
+@pytest.mark.slow
+def test_a_large_campaign_has_a_report_that_can_be_sent(
+    tmp_path: Path, new_campaign: CampaignStarted
+) -> None:
+    with Store.open(tmp_path) as store:
+        campaign = large_campaign(store, new_campaign, 2000)
+        page = render_report(store, campaign)
+    assert len(page) < 6_000_000
+    assert page.count('<tr data-key="') == 2000
+    assert page.count('<details class="candidate"') == MOST_DETAILED
+    assert "1940 candidates are only in the table" in page
+
+
+def test_of_very_many_candidates_the_fastest_are_in_the_table(
+    tmp_path: Path, new_campaign: CampaignStarted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kernelwright.traces.report.MOST_ROWS", 20)
+    with Store.open(tmp_path) as store:
+        campaign = large_campaign(store, new_campaign, 50)
+        page = render_report(store, campaign, charts=False)
+    assert "The fastest 20 of 50." in page
+    assert page.count('<tr data-key="') == 20
+
+
+def large_campaign(store: Store, started: CampaignStarted, count: int) -> str:
+    """So many candidates, each made of the one before and verified, in one transaction."""
+    rng = random.Random(1)
+    payloads: list[Payload] = [started]
+    parents: tuple[str, ...] = ()
+    for number in range(1, count + 1):
+        name = store.put_blob(source_of(number) + "// the same line in all of them\n" * 200)
+        made = proposed(number, name).model_copy(update={"parents": parents})
+        found = verdict_of(name, Status.VERIFIED, Depth.FULL, 1 + number / count, rng)
+        payloads += [made, EvaluationFinished(verdict=found)]
+        parents = (name,)
+    events = [
+        Event(seq=seq, campaign="large", at=float(seq), payload=payload)
+        for seq, payload in enumerate(payloads, 1)
+    ]
+    store.adopt("large", events)
+    return "large"

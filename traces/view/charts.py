@@ -38,7 +38,7 @@ SYMBOL = {
 }
 
 # SVG stays fluid up to about this many points, and a page is made of them within a blink.
-MOST_POINTS = 2000
+MOST_POINTS = 1000
 
 TASK_COLOURS = ("--accent", "--pass", "--broken", "--wrong", "--muted")
 """Of the tasks of a problem; more than so many are in the table alone."""

@@ -15,6 +15,7 @@ from .. import wording
 from ..conversation import spell_controls
 from ..grouped_checks import group_checks
 from . import words
+from .charts import MOST_POINTS
 from .links import anchor
 from .trace import facts_of
 
@@ -44,7 +45,9 @@ def environment() -> Environment:
     env.filters["call_facts"] = facts_of
     env.filters["anchor"] = anchor
     env.filters["durations"] = _durations
-    env.globals.update(meaning=wording.MEANING, sign=words.SIGN, group=words.GROUP)
+    env.globals.update(
+        most_points=MOST_POINTS, meaning=wording.MEANING, sign=words.SIGN, group=words.GROUP
+    )
     return env
 
 

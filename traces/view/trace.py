@@ -33,9 +33,9 @@ from .pages import source_of
 
 MESSAGE_SHOWN = 12_000
 """Characters of one message or reply on a page of many; a call's own page has all of it."""
-TRACE_SHOWN = 1_500_000
+TRACE_SHOWN = 1_000_000
 """Characters of prompts, replies and differences in one file or page; then only facts follow."""
-STEPS_PER_PAGE = 20
+STEPS_PER_PAGE = 10
 _LONG = 1200
 """Characters; longer messages and replies begin folded."""
 

@@ -14,7 +14,7 @@ from ..fold import Entry
 from ..sheet import Branch, Sheet
 from ..why import list_ancestors
 
-MOST_SHOWN = 1500
+MOST_SHOWN = 800
 """Candidates of a tree; of a larger one, lines without a pass are left out first."""
 
 
@@ -29,11 +29,8 @@ class Node:
     children: list[Node] = field(default_factory=list)
     others: tuple[Entry, ...] = ()
     """Its further parents."""
-
-    @property
-    def below(self) -> int:
-        """How many came of it, of these, and so on."""
-        return sum(1 + child.below for child in self.children)
+    below: int = 0
+    """How many came of it, of these, and so on."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +69,8 @@ def tree_page(sheet: Sheet) -> TreePage:
             above.children.append(node)
         rows.append(node)
         waiting += [(child, depth + 1, node) for child in reversed(children[entry.candidate])]
+    for node in reversed(rows):
+        node.below = sum(1 + child.below for child in node.children)
     return TreePage(tuple(rows), sheet.head.proposed - len(rows), winner)
 
 
