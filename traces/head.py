@@ -14,12 +14,11 @@ from pydantic import TypeAdapter
 from pydantic_core import from_json
 
 from .audits import last_audit_sentence
-from .events import CampaignStarted
+from .events import CampaignPrepared, CampaignStarted
 from .fold import Entry
 from .history import BestSoFar, History
 from .outcome import how_fast, how_sure, what_decides, why_no_winner
 from .outline import outline
-from .preparation import Preparation
 from .records import Isolation, Speedup, Status, Sureness
 from .spending import Booked, Spending
 from .states import CampaignState, state_of
@@ -90,8 +89,8 @@ class Head:
     best_so_far: tuple[BestSoFar, ...]
     crowned: tuple[Crowned, ...]
     spent: Spent
-    first_preparation: Preparation | None
-    last_preparation: Preparation | None
+    first_preparation: CampaignPrepared | None
+    last_preparation: CampaignPrepared | None
     preparation_s: float
     spent_s: float
     judged_s: float

@@ -24,6 +24,14 @@ class Bounds(Record):
     """`measured here`, or the data sheet that it is modelled by."""
     is_modelled: bool = False
     """Whether no such device is here."""
+    bytes: float = 0.0
+    """Of the inputs and outputs, each counted once; 0: an earlier version did not tell."""
+    flops: float = 0.0
+    """Operations of one call."""
+    gbs: float = 0.0
+    """Gigabytes a second at which so many bytes can be moved at best."""
+    gflops: float = 0.0
+    """Billions of operations a second that the arithmetic can reach; 0: no peak is known."""
 
 
 class Preparation(Record):

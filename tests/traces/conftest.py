@@ -14,12 +14,14 @@ import pytest
 from kernelwright.traces.events import (
     AdviceGiven,
     CampaignFinished,
+    CampaignPrepared,
     CampaignStarted,
     CandidateProposed,
     ChampionChanged,
     EvaluationFinished,
     EvaluationStarted,
 )
+from kernelwright.traces.preparation import Bounds
 from kernelwright.traces.records import (
     CAPABILITIES,
     Advice,
@@ -47,6 +49,19 @@ ISOLATION = Isolation(
         name: Capability(state=Enforcement.ENFORCED, how="own namespace") for name in CAPABILITIES
     }
     | {"mem": Capability(state=Enforcement.PARTIAL, how="polled every 20 ms: no cgroup")},
+)
+PREPARED = CampaignPrepared(
+    seconds={"referee": 1.5, "baselines": 4.5},
+    baselines=("torch eager",),
+    bounds=Bounds(
+        floor_us=120.0,
+        roof="float32 multiply-adds",
+        source="measured here",
+        bytes=4e6,
+        flops=8e6,
+        gbs=30.0,
+        gflops=100.0,
+    ),
 )
 VERSIONS = {"kernelwright": "0.1.0", "compiler": "g++ 12.2.0", "python": "3.11.2", "torch": "2.13"}
 REASONS = {
@@ -216,6 +231,7 @@ def write_campaign(home: Path, *, is_finished: bool = True, marker: str = HOSTIL
     rng = random.Random(7)
     with Store.open(home) as store:
         campaign = store.create(started())
+        store.append(campaign, PREPARED)
         ids: list[str] = []
         champion = ""
         best = 0.0

@@ -53,6 +53,10 @@ def test_the_floor_is_the_one_that_a_measurement_is_held_against() -> None:
     found = bounds_of(problem, AXES, peaks(l2=0, llc=0))
     assert found.floor_us == pytest.approx(problem.bytes_moved(AXES) / 10 / 1e3)
     assert found.roof == "float32 multiply-adds"
+    assert (found.bytes, found.flops) == (problem.bytes_moved(AXES), problem.flops(AXES))
+    assert (found.gbs, found.gflops) == (pytest.approx(10.0), peaks(l2=0, llc=0).flops_gflops)
+    floor = max(found.bytes / found.gbs, found.flops / found.gflops) / 1e3
+    assert found.floor_us == pytest.approx(floor)
 
 
 def test_a_dense_problem_gathers_nothing() -> None:
@@ -76,6 +80,8 @@ def test_of_a_device_that_is_not_here_the_data_sheet_speaks() -> None:
     assert found is not None
     assert found.is_modelled
     assert "H200" in found.source
+    floor = max(found.bytes / found.gbs, found.flops / found.gflops) / 1e3
+    assert found.floor_us == pytest.approx(floor)
     # 132 SMs that take 32 bytes a cycle at 1.98 GHz: 8.4 TB/s.
     assert found.gather_us == pytest.approx(FETCHED / 8.37e6, rel=0.02)
     assert modelled_bounds(get("spmm_csr"), AXES, chip, None) is None

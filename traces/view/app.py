@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The web application: which address gives which page. Read-only on the store.
 
-Knows HTTP and templates; what pages show is worked out in `pages.py`.
+Knows HTTP; the pages are made in `bodies.py`.
 """
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -18,22 +17,15 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import FileResponse
 
 from ...errors import KernelwrightError, UnknownNameError, UsageError
-from ..conversation import MOST_READ
-from ..names import BEST, parse
-from ..place import Place
-from ..sheet import SORTS
-from ..suites import average, find_suites, sum_up
-from . import charts, compare_page, home_page, pages, problem_page, tree_page, why_page
-from . import trace as traced
-from .api import api_router, list_rows
+from .. import finding
+from . import bodies
+from .api import api_router
 from .guard import guard
 from .links import ServerLinks
 from .live import live_router
-from .over import AXES, list_axes
-from .reader import CampaignReader, ReadCampaign
-from .render import STATIC, plotly_script, plotly_version, render
+from .reader import CampaignReader
+from .render import STATIC, plotly_script, plotly_version
 
-ROWS_PER_PAGE = 200
 NONE: list[str] = []
 
 
@@ -53,19 +45,19 @@ def create_app(home: Path) -> FastAPI:
 
     @app.get("/", response_class=HTMLResponse)
     def campaigns(q: str = "", sort: str = "started", page: int = 1) -> str:
-        return campaigns_html(reader, query=q, sort=sort, page=page)
+        return bodies.campaigns_html(reader, query=q, sort=sort, page=page)
 
     @app.get("/suites", response_class=HTMLResponse)
     def suites(name: str = "") -> str:
-        return suites_html(reader, name)
+        return bodies.suites_html(reader, name)
 
     @app.get("/p/{problem}", response_class=HTMLResponse)
     def problem(problem: str) -> str:
-        return problem_html(reader, problem)
+        return bodies.problem_html(reader, problem)
 
     @app.get("/compare", response_class=HTMLResponse)
     def compare(of: Annotated[list[str], Query()] = NONE) -> str:
-        return compare_html(reader, of)
+        return bodies.compare_html(reader, of)
 
     @app.get("/c/{campaign}", response_class=HTMLResponse)
     def campaign(
@@ -77,32 +69,39 @@ def create_app(home: Path) -> FastAPI:
         over: str = "candidates",
     ) -> str:
         with reader.campaign(campaign) as read:
-            return campaign_html(read, status=status, sort=sort, page=page, calls=calls, over=over)
+            return bodies.campaign_html(
+                read, status=status, sort=sort, page=page, calls=calls, over=over
+            )
+
+    @app.get("/c/{campaign}/search", response_class=HTMLResponse)
+    def search(campaign: str, q: str = "", candidates: int = 0, calls: int = 0) -> str:
+        with reader.campaign(campaign) as read:
+            return bodies.search_html(read, q, finding.At(max(0, candidates), max(0, calls)))
 
     @app.get("/c/{campaign}/tree", response_class=HTMLResponse)
     def tree(campaign: str) -> str:
         with reader.campaign(campaign) as read:
-            return tree_html(read)
+            return bodies.tree_html(read)
 
     @app.get("/c/{campaign}/why", response_class=HTMLResponse)
     def why(campaign: str) -> str:
         with reader.campaign(campaign) as read:
-            return why_html(read)
+            return bodies.why_html(read)
 
     @app.get("/c/{campaign}/trace", response_class=HTMLResponse)
     def trace(campaign: str, page: int = 1, at: str = "") -> str:
         with reader.campaign(campaign) as read:
-            return trace_html(read, page, at)
+            return bodies.trace_html(read, page, at)
 
     @app.get("/c/{campaign}/calls/{number}", response_class=HTMLResponse)
     def call(campaign: str, number: str) -> str:
         with reader.campaign(campaign) as read:
-            return call_html(read, number)
+            return bodies.call_html(read, number)
 
     @app.get("/c/{campaign}/{candidate}", response_class=HTMLResponse)
     def candidate(campaign: str, candidate: str) -> str:
         with reader.campaign(campaign) as read:
-            return candidate_html(read, candidate)
+            return bodies.candidate_html(read, candidate)
 
     return app
 
@@ -125,254 +124,6 @@ def _add_static(app: FastAPI) -> None:
         return FileResponse(STATIC / name, media_type=kinds[name], headers=headers)
 
 
-def _page(template: str, links: ServerLinks, *, has_charts: bool, **context: Any) -> str:
-    return render(template, links=links, has_charts=has_charts, plotly=plotly_version(), **context)
-
-
-def _row(read: ReadCampaign) -> pages.CampaignRow:
-    head = read.sheet.head
-    return pages.campaign_row(head, is_running=read.store.is_running(head.campaign))
-
-
-def campaigns_html(reader: CampaignReader, *, query: str, sort: str, page: int) -> str:
-    """The list of campaigns."""
-    key = _choice("sort", sort, home_page.SORTS)
-    with reader.store() as store:
-        seq, rows = store.last_seq(), list_rows(store)
-    found = sorted(home_page.search(rows, query), key=key)
-    page, count = _find_page(len(found), page)
-    return _page(
-        "campaigns.html",
-        ServerLinks(),
-        has_charts=False,
-        rows=found[_skip(page) : _skip(page) + ROWS_PER_PAGE],
-        has_spending=any(row.told["tokens"] for row in rows),
-        seq=seq,
-        query=query,
-        sort=sort,
-        sorts=list(home_page.SORTS),
-        found=len(found),
-        total=len(rows),
-        page=page,
-        pages=count,
-    )
-
-
-def suites_html(reader: CampaignReader, name: str) -> str:
-    """The suites that there are, and the table of one: by default of the one begun last."""
-    with reader.store() as store:
-        seq = store.last_seq()
-        found = find_suites(store.starts())
-        if name and name not in found:
-            raise UnknownNameError.for_name("suite", name, found)
-    name = name or next(reversed(found), "")
-    rows = []
-    for campaign in found.get(name, ()):
-        with reader.campaign(campaign) as read:
-            rows.append(sum_up(read.sheet))
-    won = [row for row in rows if row.gain]
-    return _page(
-        "suites.html",
-        ServerLinks(),
-        has_charts=False,
-        seq=seq,
-        suites=list(found),
-        name=name,
-        rows=sorted(rows, key=lambda row: (row.task, row.workload)),
-        won=len(won),
-        mean=average([row.gain.low for row in won if row.gain]),
-    )
-
-
-def problem_html(reader: CampaignReader, problem: str) -> str:
-    """The best of each task of a problem, over all campaigns."""
-    with reader.store() as store:
-        seq, rows = store.last_seq(), list_rows(store)
-    tasks = problem_page.list_tasks(rows, problem)
-    if not tasks:
-        raise UnknownNameError.for_name("problem", problem, {row.told["problem"] for row in rows})
-    links = ServerLinks()
-    told = [
-        (
-            " ".join(row.task),
-            [
-                (each.told["started_at"], each.credited, links.campaign(each.id))
-                for each in row.campaigns
-                if each.credited
-            ],
-        )
-        for row in tasks
-        if row.steps
-    ]
-    return _page(
-        "problem.html",
-        links,
-        has_charts=bool(told),
-        seq=seq,
-        problem=problem,
-        tasks=tasks,
-        campaigns=sum(len(row.campaigns) for row in tasks),
-        figure=charts.problem_chart(told) if told else None,
-    )
-
-
-def tree_html(read: ReadCampaign) -> str:
-    """Who came of whom."""
-    return _page(
-        "tree.html",
-        ServerLinks(at=read.sheet.campaign),
-        has_charts=False,
-        row=_row(read),
-        page=tree_page.tree_page(read.sheet),
-    )
-
-
-def campaign_html(
-    read: ReadCampaign, *, status: str, sort: str, page: int, calls: int, over: str
-) -> str:
-    """One campaign."""
-    sheet = read.sheet
-    head = sheet.head
-    axis = _choice("axis", over, AXES)(head)
-    links = ServerLinks(at=head.campaign)
-    _choice("sort", sort, SORTS)
-    found, asked = sheet.count(status), sheet.count_calls()
-    page, count = _find_page(found, page)
-    calls, call_pages = _find_page(asked, calls)
-    return _page(
-        "campaign.html",
-        links,
-        has_charts=True,
-        row=_row(read),
-        figure=charts.campaign_chart(sheet, links.candidate, axis),
-        over=over,
-        axes=list_axes(head),
-        sheet=sheet,
-        has_trace=bool(sheet.count_steps()),
-        spend_figure=charts.spend_chart(head, links.candidate),
-        calls=sheet.list_calls(_skip(calls), ROWS_PER_PAGE) if asked else [],
-        asked=asked,
-        call_page=calls,
-        call_pages=call_pages,
-        funnel=pages.funnel(head),
-        entries=sheet.list_entries(status, sort, _skip(page), ROWS_PER_PAGE),
-        found=found,
-        status=status,
-        sort=sort,
-        sorts=list(SORTS),
-        sort_link=lambda name: links.query(status=status, sort=name, over=over) + "#candidates",
-        page=page,
-        pages=count,
-    )
-
-
-def compare_html(reader: CampaignReader, names: list[str]) -> str:
-    """Two to four candidates beside each other, each named as CAMPAIGN/CANDIDATE."""
-    if not names:
-        return _page(
-            "error.html",
-            ServerLinks(),
-            has_charts=False,
-            title="Nothing is chosen yet",
-            message="No candidate was ticked to be compared.",
-            hint=compare_page.HOW,
-        )
-    found = {}
-    for name in map(parse, names[: compare_page.MOST + 1]):
-        with reader.campaign(name.campaign) as (store, sheet):
-            column = compare_page.column_of(store, sheet, name.candidate or BEST)
-            found[column.address] = column
-    columns = list(found.values())
-    compare_page.check_count(len(columns))
-    several = len({column.head.campaign for column in columns}) > 1
-    sides = [
-        (f"#{column.entry.number}" + (f" {column.head.campaign}" if several else ""), timing)
-        for column in columns
-        if (timing := column.measurement.candidate if column.measurement else None)
-    ]
-    page = compare_page.compare_page(columns)
-    return _page(
-        "compare.html",
-        ServerLinks(),
-        has_charts=bool(sides),
-        page=page,
-        figure=charts.compare_chart(sides) if sides and page.is_one_task else None,
-        has_campaigns=several,
-        links_of=lambda column: ServerLinks(at=column.head.campaign),
-    )
-
-
-def why_html(read: ReadCampaign) -> str:
-    """Who won, why, and where time and money went."""
-    return _page(
-        "why.html",
-        ServerLinks(at=read.sheet.campaign),
-        has_charts=False,
-        row=_row(read),
-        page=why_page.why_page(read.store, read.sheet),
-        most_changes=why_page.MOST_CHANGES,
-        sheet=read.sheet,
-        asked=read.sheet.count_calls(),
-    )
-
-
-def trace_html(read: ReadCampaign, page: int, at: str) -> str:
-    """What was asked, answered and decided in one campaign."""
-    return _page(
-        "trace.html",
-        ServerLinks(at=read.sheet.campaign),
-        has_charts=False,
-        row=_row(read),
-        sheet=read.sheet,
-        trace=traced.trace_page(traced.Book(*read), page=page, at=Place.parse(at)),
-    )
-
-
-def call_html(read: ReadCampaign, number: str) -> str:
-    """One question to a model and its answer, whole."""
-    sheet = read.sheet
-    book = traced.Book(*read, message_shown=MOST_READ, left=4 * MOST_READ)
-    return _page(
-        "call.html",
-        ServerLinks(at=sheet.campaign),
-        has_charts=False,
-        row=_row(read),
-        sheet=sheet,
-        view=traced.call_view(book, sheet.find_call(number)),
-        total=sheet.count_calls(),
-    )
-
-
-def candidate_html(read: ReadCampaign, name: str) -> str:
-    """One candidate."""
-    page = pages.candidate_page(read.store, read.sheet, read.sheet.find(name))
-    verdict = page.entry.verdict
-    return _page(
-        "candidate.html",
-        ServerLinks(at=read.sheet.campaign),
-        has_charts=bool(verdict and verdict.measurements),
-        row=_row(read),
-        page=page,
-        figures=[charts.timing_chart(m) for m in verdict.measurements] if verdict else [],
-    )
-
-
-def _choice(kind: str, name: str, known: dict[str, Any]) -> Any:
-    if name not in known:
-        raise UnknownNameError.for_name(kind, name, known)
-    return known[name]
-
-
-def _find_page(count: int, page: int) -> tuple[int, int]:
-    """The nearest page that there is of so many rows, and how many pages there are."""
-    pages = max(math.ceil(count / ROWS_PER_PAGE), 1)
-    return min(max(page, 1), pages), pages
-
-
-def _skip(page: int) -> int:
-    return (page - 1) * ROWS_PER_PAGE
-
-
 def _kernelwright_error(request: Request, error: Exception) -> Response:
     status, title = 500, "The store cannot be read"
     if isinstance(error, UnknownNameError):
@@ -392,7 +143,7 @@ def _http_error(request: Request, error: Exception) -> Response:
 def _error(request: Request, status: int, title: str, message: str, hint: str) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": message, "hint": hint}, status_code=status)
-    html = _page(
+    html = bodies.fill_page(
         "error.html", ServerLinks(), has_charts=False, title=title, message=message, hint=hint
     )
     return HTMLResponse(html, status_code=status)

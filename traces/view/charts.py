@@ -47,7 +47,8 @@ Figure = dict[str, Any]
 Href = Callable[[str], str]
 
 
-def _axis(title: str, **more: Any) -> dict[str, Any]:
+def make_axis(title: str, **more: Any) -> dict[str, Any]:
+    """An axis as all charts have it."""
     return {
         "title": {"text": title, "standoff": 8},
         "gridcolor": "--grid",
@@ -58,7 +59,8 @@ def _axis(title: str, **more: Any) -> dict[str, Any]:
     }
 
 
-def _layout(height: int, **more: Any) -> dict[str, Any]:
+def make_layout(height: int, **more: Any) -> dict[str, Any]:
+    """A layout as all charts have it; its height is in pixels."""
     return {
         "height": height,
         "margin": {"l": 60, "r": 16, "t": 12, "b": 44},
@@ -95,12 +97,12 @@ def modelled_chart(sheet: Sheet, href: Href, over: Over) -> Figure:
         times = [e.verdict.modelled_us for e in group if e.verdict]
         trace = _points(status, group, href, over, is_timed=False)
         data.append({**trace, "name": f"{status.value} (emulated)", "y": times, "yaxis": "y"})
-    layout = _layout(
+    layout = make_layout(
         440,
         xaxis=_across(over),
-        yaxis=_axis("modelled time (µs, log)", type="log", domain=[0.2, 1], nticks=8),
+        yaxis=make_axis("modelled time (µs, log)", type="log", domain=[0.2, 1], nticks=8),
         yaxis2=_strip("not emulated"),
-        legend=_LEGEND,
+        legend=LEGEND,
     )
     return {"data": data, "layout": layout}
 
@@ -119,12 +121,12 @@ def speedup_chart(sheet: Sheet, href: Href, over: Over) -> Figure:
             _points(status, of_it, href, over, is_timed=is_timed)
             for status, of_it in _group_by_status(group)
         ]
-    layout = _layout(
+    layout = make_layout(
         440,
         xaxis=_across(over),
-        yaxis=_axis("speed-up (×, log)", type="log", domain=[0.2, 1], **_log_ticks(timed)),
+        yaxis=make_axis("speed-up (×, log)", type="log", domain=[0.2, 1], **_log_ticks(timed)),
         yaxis2=_strip("not timed"),
-        legend=_LEGEND,
+        legend=LEGEND,
         **_baseline(is_log=True),
     )
     return {"data": data, "layout": layout}
@@ -159,18 +161,18 @@ def _baseline(*, is_log: bool) -> Figure:
 def _across(over: Over) -> Figure:
     if not over.is_whole:
         room = 0.03 * over.last or 1.0
-        return _axis(over.title, range=[-room, over.last + room], anchor="y2")
+        return make_axis(over.title, range=[-room, over.last + room], anchor="y2")
     # Left alone, Plotly would put ticks at halves of so few candidates.
     ticks = {"dtick": 1} if over.last <= 12 else {}
-    return _axis(over.title, range=[0.4, over.last + 0.6], anchor="y2", tickformat="d", **ticks)
+    return make_axis(over.title, range=[0.4, over.last + 0.6], anchor="y2", tickformat="d", **ticks)
 
 
-_LEGEND: Figure = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
+LEGEND: Figure = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0}
 
 
 def _strip(label: str) -> Figure:
     """The axis of the strip below, for candidates without a time."""
-    return _axis(
+    return make_axis(
         "", domain=[0, 0.13], range=[-1, 1], tickvals=[0], ticktext=[label], showgrid=False
     )
 
@@ -278,11 +280,11 @@ def spend_chart(head: Head, href: Href) -> Figure:
         "line": {"shape": "hv", "color": "--accent", "width": 2},
         "marker": {"color": "--accent", "size": [*[9] * len(steps), 1]},
     }
-    layout = _layout(
+    layout = make_layout(
         300,
         showlegend=False,
-        xaxis=_axis("spent on models (US dollars)" if in_usd else "tokens", rangemode="tozero"),
-        yaxis=_axis("credited speed-up (×)", rangemode="tozero"),
+        xaxis=make_axis("spent on models (US dollars)" if in_usd else "tokens", rangemode="tozero"),
+        yaxis=make_axis("credited speed-up (×)", rangemode="tozero"),
         **_baseline(is_log=False),
     )
     return {"data": [trace], "layout": layout}
@@ -325,11 +327,11 @@ def problem_chart(tasks: Sequence[tuple[str, Sequence[tuple[float, float, str]]]
                 "hoverinfo": "skip",
             },
         ]
-    layout = _layout(
+    layout = make_layout(
         360,
-        xaxis=_axis("when the campaign began", type="date"),
-        yaxis=_axis("credited speed-up (×)", rangemode="tozero"),
-        legend=_LEGEND,
+        xaxis=make_axis("when the campaign began", type="date"),
+        yaxis=make_axis("credited speed-up (×)", rangemode="tozero"),
+        legend=LEGEND,
     )
     return {"data": data, "layout": layout}
 
@@ -366,11 +368,11 @@ def _times(sides: Sequence[tuple[str, Timing]], mine: Collection[str]) -> Figure
             }
         )
         data.append(_median(timing, row, name, colour))
-    layout = _layout(
+    layout = make_layout(
         90 + 46 * len(sides),
         showlegend=False,
-        xaxis=_axis("time per call (µs, log)", type="log", nticks=8),
-        yaxis=_axis(
+        xaxis=make_axis("time per call (µs, log)", type="log", nticks=8),
+        yaxis=make_axis(
             "",
             tickvals=list(range(len(sides))),
             ticktext=[escape(name) for name, _ in sides],

@@ -66,6 +66,10 @@ class ServerLinks:
     def why(self) -> str:
         return f"{self.campaign(self.at)}/why"
 
+    def search(self) -> str:
+        """Where words stand in what the campaign at hand left."""
+        return f"{self.campaign(self.at)}/search"
+
     def tree(self) -> str:
         """Who came of whom in the campaign at hand."""
         return f"{self.campaign(self.at)}/tree"

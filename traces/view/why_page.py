@@ -6,15 +6,18 @@ Knows no HTML and no HTTP.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..fold import Entry
-from ..head import Failure
+from ..head import Failure, Head
 from ..sheet import Sheet
 from ..store import Store
 from ..why import Share, Step, list_ancestors, list_steps, share_seconds, share_time
+from .charts import Figure
 from .code import difference
 from .pages import FunnelStep, funnel, source_of
+from .roofline import place_entry, roofline_chart
 
 MOST_UNCONFIRMED = 5
 MOST_CHANGES = 6
@@ -49,6 +52,8 @@ class WhyPage:
     failures: tuple[Failure, ...]
     unconfirmed: tuple[Entry, ...]
     unconfirmed_in_all: int
+    roofline: Figure | None
+    """Where the steps of the way stand; None where that is not known."""
 
 
 def why_page(store: Store, sheet: Sheet) -> WhyPage:
@@ -71,7 +76,13 @@ def why_page(store: Store, sheet: Sheet) -> WhyPage:
         failures=head.failures,
         unconfirmed=tuple(unconfirmed),
         unconfirmed_in_all=count,
+        roofline=_draw_roofline(head, way),
     )
+
+
+def _draw_roofline(head: Head, way: Sequence[Step]) -> Figure | None:
+    bounds = head.first_preparation.bounds if head.first_preparation else None
+    return roofline_chart(bounds, [p for step in way if (p := place_entry(step.entry))])
 
 
 def _compare(store: Store, step: Step) -> ShownStep:

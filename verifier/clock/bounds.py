@@ -30,17 +30,21 @@ def bounds_of(problem: Problem, axes: Mapping[str, int], peaks: Peaks) -> Bounds
     """By the peaks of the target."""
     roof = roof_of(arithmetic_of(problem), peaks)
     axes = dict(axes)
-    floor = floor_us(problem.flops(axes), problem.bytes_moved(axes), peaks, roof.gflops)
+    flops, moved = problem.flops(axes), problem.bytes_moved(axes)
     rate, place = _near(problem, axes, peaks)
     fetched = gathered_bytes(problem, axes, granule=LINE if peaks.is_of_cpus else SECTOR)
     is_modelled = "data sheet" in peaks.cache_source
     return Bounds(
-        floor_us=floor,
+        floor_us=floor_us(flops, moved, peaks, roof.gflops),
         roof=roof.words,
         gather_us=fetched / rate / 1e3,
         gathers=_word(problem, fetched, place),
         source=peaks.cache_source if is_modelled else "measured here",
         is_modelled=is_modelled,
+        bytes=moved,
+        flops=flops,
+        gbs=moved / floor_us(0.0, moved, peaks, None) / 1e3 if moved else 0.0,
+        gflops=roof.gflops or 0.0,
     )
 
 
@@ -51,17 +55,25 @@ def modelled_bounds(
     if sheet is None:
         return None
     axes, rates = dict(axes), DeviceRates(chip, sheet)
-    moving = problem.bytes_moved(axes) / (sheet.memory_gbs * BANDWIDTH_SHARE) / 1e3
+    flops, moved, gbs = (
+        problem.flops(axes),
+        problem.bytes_moved(axes),
+        sheet.memory_gbs * BANDWIDTH_SHARE,
+    )
     peak = arithmetic_of(problem).peak(sheet.tflops)
-    computing = problem.flops(axes) / peak.rate / 1e6 if peak else 0.0
+    computing = flops / peak.rate / 1e6 if peak else 0.0
     fetched = gathered_bytes(problem, axes, granule=SECTOR)
     return Bounds(
-        floor_us=max(moving, computing),
+        floor_us=max(moved / gbs / 1e3, computing),
         roof=peak.words if peak else "bytes alone",
         gather_us=fetched / (sheet.sms * L2_BYTES * rates.hertz) * 1e6,
         gathers=_word(problem, fetched, "L2"),
         source=f"{sheet.name}, {sheet.source}",
         is_modelled=True,
+        bytes=moved,
+        flops=flops,
+        gbs=gbs,
+        gflops=1e3 * peak.rate if peak else 0.0,
     )
 
 

@@ -121,7 +121,9 @@ def test_a_candidate_shows_everything_that_was_found(client: TestClient, sample:
         "Not checked: sanitizers: not run, libasan is not installed",
     ):
         assert words in page
-    assert len(figures_of(client.get(f"/c/{sample.campaign}/@best").text)) == 2
+    assert (
+        len(figures_of(client.get(f"/c/{sample.campaign}/@best").text)) == 3
+    )  # two workloads and the roofline
 
 
 @pytest.mark.parametrize("number", range(1, 19))

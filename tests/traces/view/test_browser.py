@@ -33,7 +33,7 @@ def test_pages_are_accessible_in_both_themes(
 ) -> None:
     page = open_page(address, color_scheme=scheme)
     assert violations(page) == []
-    for rest in ("", "/why", "/tree", "/@best", "/5", "/17"):
+    for rest in ("", "/why", "/tree", "/@best", "/5", "/17", "/search?q=step"):
         page.goto(f"{address}/c/{sample.campaign}{rest}")
         wait_for_charts(page)
         assert violations(page) == []
@@ -95,7 +95,7 @@ def test_a_narrow_screen_does_not_scroll_sideways(
 ) -> None:
     for rest in (
         "/",
-        *(f"/c/{sample.campaign}{of}" for of in ("", "/why", "/tree", "/@best")),
+        *(f"/c/{sample.campaign}{of}" for of in ("", "/why", "/tree", "/@best", "/search?q=step")),
         "/compare?of=@last/1&of=@last/7",
     ):
         page = open_page(address + rest, viewport={"width": 360, "height": 800})
