@@ -46,6 +46,16 @@ class Branch(NamedTuple):
     is_pass: bool
 
 
+class FamilyRow(NamedTuple):
+    """The candidates of one family, or of one strategy."""
+
+    family: str
+    proposed: int
+    passed: int
+    best: str
+    """The one that ranks first."""
+
+
 class Entries(Mapping[str, Entry]):
     """The outlines of a campaign's candidates, each read when it is asked for."""
 
@@ -191,6 +201,19 @@ class Sheet:
         rest = f"{where} ORDER BY figure, number LIMIT ?"
         return self._list_outlines(rest, [*values, most]), int(count)
 
+    def list_families(self) -> list[FamilyRow]:
+        """Every family, the one with the best candidate first."""
+        rows = self._query(
+            "SELECT family, proposed, passed, candidate FROM ("
+            " SELECT family, candidate, grade, figure, count(*) OVER mine AS proposed,"
+            " sum(grade < ?) OVER mine AS passed,"
+            " row_number() OVER (PARTITION BY family ORDER BY grade, figure, number) AS rank"
+            " FROM candidates WHERE campaign = ? WINDOW mine AS (PARTITION BY family)"
+            ") WHERE rank = 1 ORDER BY grade, figure, family",
+            [REST, self.campaign],
+        )
+        return [FamilyRow(*row) for row in rows]
+
     def list_branches(self) -> list[Branch]:
         """Who came of whom, of all candidates in the order of their numbers."""
         rows = self._query(
@@ -305,6 +328,14 @@ class Sheet:
         """How many places of the workflow something happened at."""
         text = "SELECT count(*) FROM steps WHERE campaign = ?"
         return int(self._query(text, [self.campaign])[0][0])
+
+    def list_places(self, slot: str) -> list[tuple[int, Place]]:
+        """The places of this slot of all rounds, each with which of all places it is."""
+        rows = self._query(
+            "SELECT number, place FROM steps WHERE campaign = ? AND place LIKE ? ORDER BY number",
+            [self.campaign, f"%/{slot}"],
+        )
+        return [(int(number), Place.parse(place)) for number, place in rows]
 
     def number_of_step(self, place: Place) -> int | None:
         """Which of all places this one is, from 1 on."""

@@ -78,6 +78,11 @@ def create_app(home: Path) -> FastAPI:
         with reader.campaign(campaign) as read:
             return bodies.search_html(read, q, finding.At(max(0, candidates), max(0, calls)))
 
+    @app.get("/c/{campaign}/archive", response_class=HTMLResponse)
+    def archive(campaign: str, generation: int | None = None) -> str:
+        with reader.campaign(campaign) as read:
+            return bodies.archive_html(read, generation)
+
     @app.get("/c/{campaign}/tree", response_class=HTMLResponse)
     def tree(campaign: str) -> str:
         with reader.campaign(campaign) as read:
@@ -107,7 +112,7 @@ def create_app(home: Path) -> FastAPI:
 
 
 def _add_static(app: FastAPI) -> None:
-    scripts = dict.fromkeys(("view.js", "live.js", "keys.js"), "text/javascript")
+    scripts = dict.fromkeys(("view.js", "live.js", "keys.js", "columns.js"), "text/javascript")
     kinds = {"view.css": "text/css", **scripts}
     forever = {"Cache-Control": "public, max-age=31536000, immutable"}
 

@@ -13,7 +13,16 @@ from ..names import BEST, parse
 from ..place import Place
 from ..sheet import SORTS
 from ..suites import average, find_suites, sum_up
-from . import charts, compare_page, home_page, pages, problem_page, tree_page, why_page
+from . import (
+    archive_page,
+    charts,
+    compare_page,
+    home_page,
+    pages,
+    problem_page,
+    tree_page,
+    why_page,
+)
 from . import trace as traced
 from .api import list_rows
 from .links import ServerLinks
@@ -128,6 +137,17 @@ def search_html(read: ReadCampaign, query: str, at: finding.At) -> str:
         at=at,
         found=finding.search(*read, query, at) if query.strip() else None,
         asked=read.sheet.count_calls(),
+    )
+
+
+def archive_html(read: ReadCampaign, generation: int | None) -> str:
+    """What the search keeps."""
+    return fill_page(
+        "archive.html",
+        ServerLinks(at=read.sheet.campaign),
+        has_charts=False,
+        row=_row(read),
+        page=archive_page.archive_page(read.sheet, generation),
     )
 
 

@@ -70,6 +70,10 @@ class ServerLinks:
         """Where words stand in what the campaign at hand left."""
         return f"{self.campaign(self.at)}/search"
 
+    def archive(self) -> str:
+        """What the search of the campaign at hand keeps."""
+        return f"{self.campaign(self.at)}/archive"
+
     def tree(self) -> str:
         """Who came of whom in the campaign at hand."""
         return f"{self.campaign(self.at)}/tree"

@@ -26,6 +26,10 @@ def violations(page: Any) -> list[str]:
     return [f"{v['id']}: {v['nodes'][0]['html'][:200]}" for v in found]
 
 
+PAGES = ("", "/why", "/tree", "/@best", "/search?q=step", "/archive")
+"""Of one campaign."""
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_pages_are_accessible_in_both_themes(
@@ -33,7 +37,7 @@ def test_pages_are_accessible_in_both_themes(
 ) -> None:
     page = open_page(address, color_scheme=scheme)
     assert violations(page) == []
-    for rest in ("", "/why", "/tree", "/@best", "/5", "/17", "/search?q=step"):
+    for rest in (*PAGES, "/5", "/17"):
         page.goto(f"{address}/c/{sample.campaign}{rest}")
         wait_for_charts(page)
         assert violations(page) == []
@@ -95,7 +99,7 @@ def test_a_narrow_screen_does_not_scroll_sideways(
 ) -> None:
     for rest in (
         "/",
-        *(f"/c/{sample.campaign}{of}" for of in ("", "/why", "/tree", "/@best", "/search?q=step")),
+        *(f"/c/{sample.campaign}{of}" for of in PAGES),
         "/compare?of=@last/1&of=@last/7",
     ):
         page = open_page(address + rest, viewport={"width": 360, "height": 800})

@@ -88,3 +88,22 @@ def test_the_code_is_copied_as_it_is(
         f"/api/c/{sample.campaign}/2/source",
     )
     assert copied.splitlines() == source.splitlines()
+
+
+def test_columns_are_chosen_and_kept(
+    address: str, sample: Any, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(f"{address}/c/{sample.campaign}")
+    wait_for_charts(page)
+    shown = page.locator("#candidates thead th:visible")
+    assert "knobs" in shown.all_inner_texts()
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_label("knobs", exact=True).uncheck()
+    assert "knobs" not in shown.all_inner_texts()
+    assert page.locator("#candidates td.knobs:visible").count() == 0
+    page.reload()
+    assert "knobs" not in shown.all_inner_texts()
+    assert page.locator("#candidates tbody tr:visible").count() > 0
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_label("knobs", exact=True).check()
+    assert "knobs" in shown.all_inner_texts()

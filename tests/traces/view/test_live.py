@@ -193,3 +193,16 @@ def test_nobody_looks_for_a_page_that_is_closed(
         if len(looks) == before:
             break
         assert time.monotonic() < until
+
+
+def test_hidden_columns_stay_hidden_as_rows_come(
+    sample: Any, address: str, open_page: Callable[..., Any]
+) -> None:
+    page = open_page(f"{address}/c/{sample.campaign}")
+    page.get_by_text("Columns", exact=True).click()
+    page.get_by_label("knobs", exact=True).uncheck()
+    propose(sample.home, sample.campaign, 19, 20)
+    page.locator("a:text-is('#20')").wait_for()
+    assert page.locator("#candidates td.knobs:visible").count() == 0
+    assert page.locator("details.choice").count() == 1
+    assert not page.get_by_label("knobs", exact=True).is_checked()

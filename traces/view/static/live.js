@@ -36,7 +36,7 @@
   }
 
   // What scripts put beside what the server sent.
-  const isOurs = (node) => node.nodeType === 1 && node.classList.contains("copy");
+  const isOurs = (node) => node.nodeType === 1 && node.matches(".copy, details.choice");
 
   function changeChildren(old, fresh) {
     const named = new Map();
