@@ -18,7 +18,9 @@ from kernelwright.agents.prompting.techniques import list_applicable
 from kernelwright.cli.problems import combinations
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import CPP, CUDA, TRITON
+from kernelwright.kernelbench.policies import name_in
 from kernelwright.kernelbench.problem import Problem, Workload, c_parameters
+from kernelwright.kernelbench.recipe import Recipe
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.kernelbench.shapes import lint_shapes
 
@@ -94,14 +96,9 @@ def _page(problem: Problem, results: Results) -> str:
         *_table(
             ("recipe", "language", "variants", "what"),
             (
-                (
-                    recipe.family,
-                    RECIPES[language],
-                    f"{combinations(recipe.knobs):,}",
-                    recipe.summary,
-                )
+                (word, RECIPES[language], f"{combinations(recipe.knobs):,}", recipe.summary)
                 for language in RECIPES
-                for recipe in recipes_for(problem.name, language)
+                for word, recipe in _recipes(problem, language)
             ),
         ),
         *_result(problem, results),
@@ -139,6 +136,20 @@ def _cost(problem: Problem, workload: Workload) -> tuple[str, ...]:
         f"{flops / moved:.3g}",
         workload.note,
     )
+
+
+def _recipes(problem: Problem, language: str) -> list[tuple[str, Recipe]]:
+    """Its recipes by what they are called, then those that it has in a precision policy alone."""
+    own = recipes_for(problem.name, language)
+    others: dict[str, tuple[list[str], Recipe]] = {}
+    for policy in problem.policies:
+        for recipe in recipes_for(name_in(problem.name, policy), language):
+            if recipe.family not in [each.family for each in own]:
+                others.setdefault(recipe.family, ([], recipe))[0].append(f"`{policy}`")
+    return [
+        *((recipe.family, recipe) for recipe in own),
+        *((f"{recipe.family} ({', '.join(named)})", recipe) for named, recipe in others.values()),
+    ]
 
 
 def _sizes(problem: Problem) -> list[str]:

@@ -25,6 +25,10 @@ LOCALITY_FEATURES = (
     "column_uses",
     "near_reuse",
 )
+WINDOW_USES = "window_uses"
+WINDOW_ROWS = 16
+"""Rows whose columns are condensed together by sparse graph translation (TC-GNN): as many as a tile
+of tensor cores has."""
 NEAR_ROWS = 64
 """Rows whose gathers may meet in a cache near a core, such as those of a few blocks of threads."""
 _MOST_BLOCKS = 512
@@ -39,7 +43,8 @@ def locality(structure: Structure) -> dict[str, float]:
     median distance of an entry from the diagonal, as a share of the columns: about 0.3 where they
     are drawn at random. `column_uses` is how many entries name a column, in the mean of those that
     are named. `near_reuse` is the share of entries whose column another entry of the same 64 rows
-    has named before.
+    has named before. `window_uses` is how many of 16 rows name a column, in the mean of those that
+    are named: a tile of condensed columns has so many entries of 16.
     """
     indptr, indices = structure.arrays.get("indptr"), structure.arrays.get("indices")
     if indptr is None or indices is None or not len(indices):
@@ -53,7 +58,8 @@ def locality(structure: Structure) -> dict[str, float]:
         "row_p99": float(p99),
         "column_reach": _reach(indptr, indices, rows, columns),
         "column_uses": len(indices) / int(np.count_nonzero(np.bincount(indices))),
-        "near_reuse": _near_reuse(indptr, indices),
+        "near_reuse": 1 - _distinct_share(indptr, indices, NEAR_ROWS),
+        WINDOW_USES: 1 / _distinct_share(indptr, indices, WINDOW_ROWS),
     }
 
 
@@ -85,15 +91,16 @@ def _reach(indptr: np.ndarray, indices: np.ndarray, rows: int, columns: int) -> 
     return float(np.median(apart) / columns)
 
 
-def _near_reuse(indptr: np.ndarray, indices: np.ndarray) -> float:
+def _distinct_share(indptr: np.ndarray, indices: np.ndarray, near: int) -> float:
+    """Of the entries of `near` rows those whose column no other one of these has named before."""
     rows = len(indptr) - 1
-    starts = np.arange(0, rows, NEAR_ROWS)
+    starts = np.arange(0, rows, near)
     if len(starts) > _MOST_BLOCKS:
         starts = starts[np.linspace(0, len(starts) - 1, _MOST_BLOCKS).astype(np.int64)]
     entries = distinct = 0
-    ends = np.minimum(starts + NEAR_ROWS, rows)
+    ends = np.minimum(starts + near, rows)
     for first, last in zip(indptr[starts], indptr[ends], strict=True):
         named = indices[first:last]
         entries += len(named)
         distinct += len(np.unique(named))
-    return 1 - distinct / entries if entries else 0.0
+    return distinct / entries if entries else 1.0

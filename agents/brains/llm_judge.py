@@ -132,7 +132,11 @@ class LlmJudge:
         place = _place(member, situation)
         figures, shown = figures_of(member), shown_figures(member, situation.judged)
         known = techniques.list_applicable(
-            situation.problem, situation.language, situation.target, figures
+            situation.problem,
+            situation.language,
+            situation.target,
+            figures,
+            facts=situation.facts,
         )
         user = render(
             "judge_optimise",

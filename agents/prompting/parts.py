@@ -81,7 +81,9 @@ def system(situation: Situation, briefing: Briefing, *, may_patch: bool, tokens:
     Args:
         tokens: The most that a reply may have.
     """
-    known = techniques.list_applicable(situation.problem, situation.language, situation.target)
+    known = techniques.list_applicable(
+        situation.problem, situation.language, situation.target, facts=situation.facts
+    )
     return render(
         "coder",
         language=situation.language,

@@ -33,6 +33,7 @@ _KEYS = frozenset(
         "capability",
         "policies",
         "hint",
+        "where",
         "when",
     }
 )
@@ -66,14 +67,23 @@ class Technique:
     ruled_out_by: tuple[str, ...] = ()
     capability: int = 0
     policies: tuple[str, ...] = ()
+    where: tuple[Condition, ...] = ()
+    """Of the workload: each must hold that is known."""
     when: tuple[Condition, ...] = ()
+    """Of a profile: one must hold, where one is known."""
 
     def applies(
-        self, problem: Problem, language: str, target: str, figures: Mapping[str, float]
+        self,
+        problem: Problem,
+        language: str,
+        target: str,
+        facts: Mapping[str, float],
+        figures: Mapping[str, float],
     ) -> bool:
         """Whether it can be tried on this problem and target, and no known figure speaks against.
 
         Args:
+            facts: Of the workload; empty where none is chosen.
             figures: Of the candidate's profile; empty where there is none.
         """
         tags = set(problem.tags)
@@ -83,6 +93,7 @@ class Technique:
             and not tags & set(self.ruled_out_by)
             and (not self.policies or problem.precision.policy in self.policies)
             and target_of(target).has_capability(self.capability)
+            and all(c.holds(facts) is not False for c in self.where)
         )
         known = [said for c in self.when if (said := c.holds(figures)) is not None]
         return fits and (not known or any(known))
@@ -96,11 +107,16 @@ def catalogue() -> dict[str, Technique]:
 
 
 def list_applicable(
-    problem: Problem, language: str, target: str, figures: Mapping[str, float] | None = None
+    problem: Problem,
+    language: str,
+    target: str,
+    figures: Mapping[str, float] | None = None,
+    *,
+    facts: Mapping[str, float] | None = None,
 ) -> tuple[Technique, ...]:
-    """Those that can be tried, in the order of the catalogue."""
-    known = figures or {}
-    return tuple(t for t in catalogue().values() if t.applies(problem, language, target, known))
+    """Those that can be tried, in the order of the catalogue; see Technique.applies."""
+    known = (problem, language, target, facts or {}, figures or {})
+    return tuple(each for each in catalogue().values() if each.applies(*known))
 
 
 def word_techniques(techniques: Sequence[Technique]) -> str:
@@ -128,6 +144,7 @@ def _technique(name: str, table: dict[str, Any]) -> Technique:
         ruled_out_by=tuple(table.get("not", ())),
         capability=table.get("capability", 0),
         policies=tuple(table.get("policies", ())),
+        where=tuple(_condition(name, *each) for each in table.get("where", ())),
         when=tuple(_condition(name, *each) for each in table.get("when", ())),
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ...kernelbench.features import SPARSE_FEATURES
-from ...kernelbench.locality import LOCALITY_FEATURES, NEAR_ROWS
+from ...kernelbench.locality import LOCALITY_FEATURES, NEAR_ROWS, WINDOW_ROWS, WINDOW_USES
 from ...kernelbench.problem import Problem
 from ...kernelbench.shapes import find_axes, lint_shapes, word_notes
 from ...traces.preparation import Bounds, Preparation
@@ -44,6 +44,9 @@ def _pattern(facts: Mapping[str, float]) -> Iterator[str]:
         f"in use has {facts['column_uses']:.3g} entries, and of {NEAR_ROWS} rows in a row "
         f"{facts['near_reuse']:.0%} of the entries name a column that another has named before."
     )
+    if WINDOW_USES in facts:
+        entries = f"{facts[WINDOW_USES]:.3g} entries"
+        yield f"Of a window of {WINDOW_ROWS} rows a column in use has {entries}."
 
 
 def _work(problem: Problem, facts: Mapping[str, float]) -> Iterator[str]:

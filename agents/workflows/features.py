@@ -183,7 +183,9 @@ def _plan(loop: Loop, depth: int, count: int) -> None:
     member = loop.ledger.member(loop.progress.find_tuned(base.candidate, depth)) if base else None
     figures = figures_of(member) if member else {}
     bound = str(niches.bound_of(figures))
-    known = techniques.list_applicable(loop.problem, loop.language, loop.target, figures)
+    known = techniques.list_applicable(
+        loop.problem, loop.language, loop.target, figures, facts=loop.facts
+    )
     names, worth = [technique.name for technique in known], _table(loop, depth)
     planned = FeaturesPlanned(
         base=member.candidate if member else None,

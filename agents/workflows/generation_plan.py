@@ -301,7 +301,9 @@ class Generation:
             return planned.model_copy(update={"advice": places[-1]})
         loop = self.loop
         figures = figures_of(loop.ledger.member(base))
-        known = techniques.list_applicable(loop.problem, loop.language, loop.target, figures)
+        known = techniques.list_applicable(
+            loop.problem, loop.language, loop.target, figures, facts=loop.facts
+        )
         if not known:
             return planned
         features = (rng.choice(known).name,)

@@ -11,7 +11,8 @@ from ..sparse import factors, multiply, row_terms
 PROBLEM = {
     "title": "Sparse matrix times dense matrix (CSR)",
     "definition": "C[i,n] = sum over p in [indptr[i], indptr[i+1]) of values[p] * B[indices[p], n]",
-    "source": "GE-SpMM, arXiv 2007.03179; adaptive workload balancing, arXiv 2106.16064",
+    "source": "GE-SpMM, arXiv 2007.03179; adaptive workload balancing, arXiv 2106.16064; in TF32 "
+    "TC-GNN, arXiv 2112.02052",
     "tags": ["sparse", "graph"],
     "is_row_wise": True,
     "axes": {
@@ -30,6 +31,7 @@ PROBLEM = {
     "outputs": {"C": "float32[M, N]: row-major"},
     # Two per entry and column.
     "flops": "2 * nnz * N",
+    "policies": ["tf32"],
     "workloads": {
         "realistic": {
             "pubmed-128": {"N": 128, "graph": "pubmed", "note": "128 features"},

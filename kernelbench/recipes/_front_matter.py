@@ -44,6 +44,7 @@ def front_matter(
     family: str,
     recipe_knobs: Mapping[str, KnobValue],
     *,
+    prepares: str = "",
     plan: LaunchPlan = NO_LAUNCHES,
     plan_knobs: Mapping[str, int] | None = None,
 ) -> str:
@@ -52,12 +53,14 @@ def front_matter(
     Args:
         family: Of the recipe.
         recipe_knobs: With which the recipe is rendered.
+        prepares: Bytes of what it makes of a pattern ahead of calls; empty: nothing.
         plan: The launches.
         plan_knobs: Numbers for the plan's expressions; those that it does not use are left out.
     """
     used = {name: value for name, value in (plan_knobs or {}).items() if plan.mentions(name)}
     parts = [[f"language = {_toml(language.name)}"]]
     parts += [_table("[knobs]", used)] if used else []
+    parts += [_table("[prepare]", {"bytes": prepares})] if prepares else []
     parts += [_table("[[launch]]", launch) for launch in plan.launches]
     parts += [_table(f"[scratch.{name}]", each) for name, each in plan.scratch.items()]
     parts += [_table("[recipe]", {"family": family}), _table("[recipe.knobs]", recipe_knobs)]

@@ -73,18 +73,24 @@ def _deal(knobs: Knobs) -> str:
 
 
 def renderer(
-    template: str, family: str, declared: tuple[Knob, ...], **elements: object
+    template: str,
+    family: str,
+    declared: tuple[Knob, ...],
+    *,
+    prepares: str = "",
+    **elements: object,
 ) -> Callable[[Knobs], str]:
     """The render function of a recipe; UsageError for a knob that is missing, unknown or wrong.
 
     Args:
+        prepares: bytes of a plan of the pattern, as an expression over the axes; empty: none.
         elements: what the template is told beside family and knobs.
     """
 
     def render(knobs: Knobs) -> str:
         check(family, knobs, declared)
         ordered = {knob.name: knobs[knob.name] for knob in declared}
-        head = front_matter(CPP, family, ordered)
+        head = front_matter(CPP, family, ordered, prepares=prepares)
         return head + body(template, family=family, deal=_deal(knobs), **elements, **knobs)
 
     return render
@@ -100,13 +106,18 @@ def cpp_recipes(
     default: Knobs,
     model: Model | None = None,
     policies: tuple[str, ...] = (),
+    template: str = "",
+    prepares: str = "",
 ) -> tuple[Recipe, ...]:
-    """A C++ family whose template is `<problem>.cpp.j2`: of the problem, and of it in policies.
+    """A C++ family: of the problem, and of it in policies.
 
     Args:
         default: may hold more than its knobs.
         policies: names out of policies.POLICIES that the template serves beside float32.
+        template: its name without `.cpp.j2`; empty: the problem's.
+        prepares: bytes of the plan that it makes of a pattern; empty: none.
     """
+    file = f"{template or problem}.cpp.j2"
     return tuple(
         Recipe(
             problem=name_in(problem, policy) if policy else problem,
@@ -114,7 +125,7 @@ def cpp_recipes(
             language=CPP.name,
             summary=summary,
             knobs=knobs,
-            render=renderer(f"{problem}.cpp.j2", family, knobs, **_elements(problem, policy)),
+            render=renderer(file, family, knobs, prepares=prepares, **_elements(problem, policy)),
             constraints=constraints,
             default={knob.name: default[knob.name] for knob in knobs},
             model=model and _model_in(model, policy),

@@ -8,8 +8,10 @@ non-zeros, for patterns whose rows differ much.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from ..policies import HALVES
+from ..locality import WINDOW_USES
+from ..policies import HALVES, name_in
 from ..recipe import Constraint, Facts, Knob, Knobs, Recipe
 from ._knobs import (
     CHUNK,
@@ -36,6 +38,9 @@ PIECE_SCHEDULE = make_knob(
     "schedule", "static", "dynamic", meaning="how pieces are dealt to threads"
 )
 NEVER = 1 << 30
+AS_FLOAT32 = "tf32"
+"""The policy of spmm_csr that allows more than it asks for: float32 keeps it."""
+TC_GNN = "(TC-GNN, Wang et al., ATC'23)"
 
 DEFAULT: Knobs = {
     "vector": "native",
@@ -131,7 +136,88 @@ SPMM = _make_both(
     FITS_REGISTERS,
     default={},
     model=lambda by_row: model_gather("N", 2.0, "MN", by_row=by_row),
-    policies=HALVES,
+    policies=(*HALVES, AS_FLOAT32),
+)
+
+
+def _tile_fits(knobs: Knobs, facts: Facts) -> bool:
+    return integer(knobs, "down") * integer(knobs, "vectors") <= register_budget(facts)
+
+
+def _model_tiles(knobs: Knobs, facts: Facts) -> float:
+    """As many products as a tile has places, of which as many are filled as share a column."""
+    places = integer(knobs, "rows") / facts.get(WINDOW_USES, 1.0)
+    chains = {"unroll": integer(knobs, "down")}
+    return model_gather("N", 2.0 * max(1.0, places), "MN", by_row=True)(knobs | chains, facts)
+
+
+ROWS = make_knob("rows", 4, 8, 16, meaning="rows of a window, whose columns are condensed")
+WINDOWS = make_knob("chunk", 1, 4, 16, meaning="windows dealt at a time")
+ALL_WINDOWS = Constraint(
+    "a static schedule deals equal shares and has no chunk",
+    lambda knobs, _: knobs["schedule"] != "static" or knobs["chunk"] == WINDOWS.values[0],
+)
+TRANSLATED_DEFAULT: Knobs = {
+    **DEFAULT,
+    "rows": 4,
+    "down": 4,
+    "vectors": 2,
+    "depth": 32,
+    "chunk": 16,
+}
+TRANSLATED = partial(
+    cpp_recipes,
+    name_in("spmm_csr", AS_FLOAT32),
+    template="spmm_translated",
+    # A count for each window, and a column and a word of bits for each entry at most.
+    prepares="4 * M + 8 * nnz",
+)
+SPMM_TRANSLATED = (
+    *TRANSLATED(
+        family="translated-tiles",
+        summary=f"Columns of windows of rows are condensed ahead of calls {TC_GNN} into dense "
+        "tiles, with zeros where a row has no entry: meant for tensor cores, slower on CPUs.",
+        knobs=(
+            VECTOR,
+            ROWS,
+            make_knob("down", 2, 4, 8, meaning="rows of a tile that are summed together"),
+            make_knob("vectors", 1, 2, 4, meaning="vectors of each row that are summed together"),
+            make_knob("depth", 8, 32, 128, meaning="columns of a tile"),
+            SCHEDULE,
+            WINDOWS,
+            THREADS,
+        ),
+        constraints=(
+            Constraint("the tile's accumulators fit in the vector registers", _tile_fits),
+            Constraint(
+                "rows that are summed together are a window's",
+                lambda knobs, _: integer(knobs, "down") <= integer(knobs, "rows"),
+            ),
+            ALL_WINDOWS,
+            USEFUL_THREADS,
+            USEFUL_VECTOR,
+        ),
+        default=TRANSLATED_DEFAULT,
+        model=_model_tiles,
+    ),
+    *TRANSLATED(
+        family="translated-columns",
+        summary="The same condensed columns one by one: a row of B serves the rows of the window "
+        "that need it, and no other.",
+        knobs=(
+            VECTOR,
+            ROWS,
+            make_knob("vectors", 2, 4, 8, meaning="vectors of a row of B held in registers"),
+            PREFETCH,
+            SCHEDULE,
+            WINDOWS,
+            THREADS,
+        ),
+        default={**TRANSLATED_DEFAULT, "rows": 16, "vectors": 8, "prefetch": 0},
+        constraints=(ALL_WINDOWS, USEFUL_THREADS, USEFUL_VECTOR),
+        # Beside each product a sum is read and written.
+        model=model_gather("N", 4.0, "MN", by_row=True),
+    ),
 )
 
 GSPMM = _make_both(
@@ -187,4 +273,4 @@ SPGEMM = cpp_recipes(
     model=model_products,
 )
 
-RECIPES = (*SPMV, *SPMM, *GSPMM, *SDDMM, *EDGE_SOFTMAX, *SPGEMM)
+RECIPES = (*SPMV, *SPMM, *SPMM_TRANSLATED, *GSPMM, *SDDMM, *EDGE_SOFTMAX, *SPGEMM)

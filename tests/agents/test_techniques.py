@@ -56,6 +56,19 @@ def test_the_profile_decides_where_it_tells() -> None:
     assert "bank-conflict-padding" in known("gemm", "cuda", "sm_90", **conflicted)
 
 
+def test_the_workload_decides_where_it_is_known() -> None:
+    """A graph is translated where rows near each other share columns, for tensor cores alone."""
+    name = "sparse-graph-translation"
+    problem = get("spmm_csr_tf32")
+    assert name in known("spmm_csr_tf32", "cuda", "sm_90")
+    assert name not in known("spmm_csr", "cuda", "sm_90")
+    assert name not in known("spmm_csr_tf32", "cuda", "sm_75")
+    assert name not in known("spmm_csr_tf32", "cpp", "cpu")
+    for uses, is_offered in ((1.0, False), (2.5, True)):
+        found = list_applicable(problem, "cuda", "sm_90", facts={"window_uses": uses})
+        assert (name in {t.name for t in found}) == is_offered
+
+
 def test_names_are_words_that_a_reply_can_hold() -> None:
     everything = list(catalogue())
     assert parse_declared("Techniques: " + ", ".join(everything) + "\n```cpp\n") == tuple(

@@ -34,6 +34,13 @@ def test_a_policy_says_what_products_may_be_made_of(
     assert (found.main, found.others, found.is_product) == (main, others, True)
 
 
+def test_a_sparse_product_may_be_made_of_tf32_and_is_no_product_of_matrices() -> None:
+    """Its tiles are the kernel's own idea: gathers bound it, and float32 is as honest."""
+    found = arithmetic_of(registry.get("spmm_csr_tf32"))
+    assert (found.main, found.others) == ((Way("tf32"),), (Way("fp32"),))
+    assert not found.is_product
+
+
 def test_of_indices_nothing_is_multiplied() -> None:
     """Of a sparse product in float16: int32 arrays say where, and are no arithmetic."""
     found = arithmetic_of(registry.get("spmm_csr_f16"))

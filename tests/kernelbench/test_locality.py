@@ -7,6 +7,7 @@ import pytest
 
 from kernelwright.kernelbench.locality import (
     LOCALITY_FEATURES,
+    WINDOW_USES,
     gathered_bytes,
     list_gathered,
     locality,
@@ -24,9 +25,10 @@ def pattern(rows: list[list[int]], columns: int) -> Structure:
 
 def test_a_diagonal_has_no_reach_and_no_reuse() -> None:
     found = locality(pattern([[i] for i in range(500)], 500))
-    assert set(found) == set(LOCALITY_FEATURES)
+    assert set(found) == {*LOCALITY_FEATURES, WINDOW_USES}
     assert found["column_reach"] == 0
     assert found["near_reuse"] == 0
+    assert found[WINDOW_USES] == 1
     assert found["column_uses"] == 1
     assert found["row_p50"] == found["row_p99"] == 1
 
@@ -36,6 +38,13 @@ def test_rows_that_share_their_columns_reuse_them_nearby() -> None:
     found = locality(pattern([[3, 900]] * 640, 1000))
     assert found["near_reuse"] == pytest.approx(63 / 64)
     assert found["column_uses"] == 640
+    assert found[WINDOW_USES] == 16
+
+
+def test_a_window_has_16_rows_and_its_last_one_what_is_left() -> None:
+    """Four rows share a column, and four windows and a half have four columns each."""
+    found = locality(pattern([[i // 4] for i in range(72)], 100))
+    assert found[WINDOW_USES] == 4
 
 
 def test_reuse_further_away_than_64_rows_is_none_nearby() -> None:

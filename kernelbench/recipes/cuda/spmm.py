@@ -9,8 +9,10 @@ rows or non-zeros shared equally, each reduced in sequence or in parallel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
+from ...policies import name_in
 from ...recipe import Constraint, Knob, Knobs, Recipe
 from .._front_matter import LaunchPlan, Table
 from .._knobs import integer, make_knob
@@ -42,6 +44,9 @@ DEFAULT: Knobs = {
     "least": 128,
 }
 
+IN_TF32 = name_in("spmm_csr", "tf32")
+ROWS_OF_TILE = 16
+"""Of a window whose columns are condensed: as many as a tile of tensor cores has."""
 MOST_PIECES = 1 << 16
 """More than any device runs at once; with it the carries stay small, however many entries."""
 PIECE = f"max(LEAST, 32 * cdiv(nnz, {32 * MOST_PIECES}))"
@@ -270,10 +275,43 @@ BY_ENTRIES = (
     ),
 )
 
+
+def _count_translated_bytes(knobs: Knobs) -> int:
+    taken = 32 * product(knobs, "warps", "slots")
+    return 4 * (ROWS_OF_TILE * (taken + 4) + 4 * taken + taken // 32 + 4 * ROWS_OF_TILE + 1)
+
+
+TRANSLATED = cuda_recipe(
+    IN_TF32,
+    "translated",
+    "Tensor cores: columns of 16 rows are condensed in shared memory into dense tiles (TC-GNN, "
+    "Wang et al., ATC'23).",
+    template="spmm_translated",
+    knobs=(
+        make_knob("warps", 1, 2, 4, 8, meaning="warps that share a window of 16 rows"),
+        make_knob("slots", 1, 2, 4, 8, meaning="entries that a thread takes at a time"),
+        make_knob("across", 1, 2, 4, 8, meaning="tiles of 8 columns of C that a warp has"),
+    ),
+    constraints=(fits_shared(_count_translated_bytes),),
+    default={"warps": 4, "slots": 1, "across": 4},
+    plan=lambda _: LaunchPlan(
+        [
+            launch(
+                "spmm_translated",
+                grid=["cdiv(M, 16)", "cdiv(N, 8 * ACROSS * WARPS)"],
+                block=["32 * WARPS"],
+                args=["M", "N", *TENSORS],
+            )
+        ]
+    ),
+)
+
+OF_SPMM = (*_of_ge_spmm("spmm_csr"), *_of_da_spmm("spmm_csr"), *BY_ENTRIES)
 RECIPES = (
-    *_of_ge_spmm("spmm_csr"),
-    *_of_da_spmm("spmm_csr"),
-    *BY_ENTRIES,
+    *OF_SPMM,
+    TRANSLATED,
+    # float32 keeps a policy that allows TF32; these kernels are not called as their problem is.
+    *(replace(each, problem=IN_TF32) for each in OF_SPMM),
     *_of_ge_spmm("gspmm_reduce"),
     *_of_da_spmm("gspmm_reduce"),
 )

@@ -48,6 +48,7 @@ def test_the_pattern_has_quantiles_and_locality() -> None:
     text = told()
     assert "nine of ten" in text
     assert "of 64 rows in a row" in text
+    assert "Of a window of 16 rows a column in use has 1.18 entries." in text
     assert "Floor" not in text
     assert "baselines" not in text
 

@@ -9,7 +9,7 @@ import random
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +27,7 @@ from kernelwright.kernelbench.recipe import Knobs, Recipe
 from kernelwright.kernelbench.recipes import get, recipes_for
 from kernelwright.kernelbench.recipes.catalogue import RECIPES
 from kernelwright.sandbox.builders.compiler import BASE_FLAGS
+from kernelwright.sandbox.plan.pattern_plan import PatternPlan, read_pattern_plan
 from kernelwright.tests.sampling import at_most, one_in, some_of
 
 
@@ -67,6 +68,7 @@ SAMPLED_IN = (
     "rmsnorm_bf16",
     "bias_gelu_f16",
     "spmm_csr_bf16",
+    "spmm_csr_tf32",
 )
 """Of each template one narrow type: float16 and bfloat16 differ in how they are loaded and stored,
 which is the same text in all of them."""
@@ -116,13 +118,36 @@ def _pairs(sources: Iterable[tuple[str, str]]) -> Iterable[tuple[tuple[str, str]
     return [tuple(items[i : i + 2]) for i in range(0, len(items), 2)]
 
 
+def entry_point(problem: str, library: ctypes.CDLL) -> Callable[..., None]:
+    """The function to call; of a recipe that makes a plan of the pattern both of its steps."""
+    function: Callable[..., None] = getattr(library, problem)
+    known, source = registry.get(problem), Path(library._name).with_suffix(".cpp").read_text()
+    declared = read_pattern_plan(source, known)
+    if declared is None:
+        return function
+    assert isinstance(declared, PatternPlan), declared
+    prepare = getattr(library, f"{problem}_prepare")
+
+    def call(*given: Any) -> None:
+        scalars, inputs = given[: len(known.axes)], given[len(known.axes) :]
+        size = declared.bytes({a: s.value for a, s in zip(known.axes, scalars, strict=True)})
+        assert isinstance(size, int), size
+        plan = ctypes.create_string_buffer(b"\xff" * size + b"guarded", size + 7)
+        indexed = [one for one, t in zip(inputs, known.inputs, strict=False) if t.is_index]
+        prepare(*scalars, *indexed, plan)
+        function(*scalars, *inputs, plan)
+        assert plan.raw[size:] == b"guarded"
+
+    return call
+
+
 def verify(problem: str, library: ctypes.CDLL, knobs: Knobs) -> None:
     """Holds one library against every case of its operator."""
     rng = np.random.default_rng(7)
     cases = operators.OPERATORS.get(problem, partial(operators.by_law, problem))
     for case in cases(rng):
         try:
-            operators.assert_right(getattr(library, problem), case)
+            operators.assert_right(entry_point(problem, library), case)
         except AssertionError as error:
             raise AssertionError(f"{problem} with {knobs}: {error}") from error
 
@@ -192,6 +217,7 @@ def test_front_matter_names_the_recipe(recipe: Recipe) -> None:
         source = recipe.render(knobs)
         assert source.startswith("/*---\n")
         matter = tomllib.loads(source[len("/*---\n") : source.index("---*/")])
+        matter.pop("prepare", None)
         assert matter == {"language": "cpp", "recipe": {"family": recipe.family, "knobs": knobs}}
 
 
@@ -258,15 +284,18 @@ def test_what_can_be_asked_for_in_a_policy_has_recipes_there() -> None:
     assert found == {
         *((name, POLICIES[policy]) for name in (*halves, *others) for policy in ("f16", "bf16")),
         *(("gemm", POLICIES[policy]) for policy in ("tf32", "tf32x3", "int8")),
+        ("spmm_csr", POLICIES["tf32"]),
     }
 
 
-@pytest.mark.parametrize("policy", ["tf32", "tf32x3"])
-def test_a_policy_of_float32_tensors_has_the_float32_kernels(policy: str) -> None:
-    for recipe in recipes_for("gemm"):
+@pytest.mark.parametrize(
+    ("problem", "policy"), [("gemm", "tf32"), ("gemm", "tf32x3"), ("spmm_csr", "tf32")]
+)
+def test_a_policy_of_float32_tensors_has_the_float32_kernels(problem: str, policy: str) -> None:
+    for recipe in recipes_for(problem):
         text = recipe.render(recipe.first_knobs())
-        other = get(name_in("gemm", policy), recipe.family)
-        renamed = text.replace("void gemm(", f"void gemm_{policy}(")
+        other = get(name_in(problem, policy), recipe.family)
+        renamed = text.replace(f"void {problem}(", f"void {problem}_{policy}(")
         assert other.render(other.first_knobs()) == renamed != text
 
 
