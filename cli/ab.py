@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from . import common
 
 if TYPE_CHECKING:
     from ..compare.programs import Comparison, Package, Program, Ran
+    from .shapes import AbDocument
 
 PackageOption = Annotated[
     Path, typer.Option("--package", help="The folder that export made of a C++ winner.")
@@ -122,9 +123,8 @@ def tell_result(result: Comparison) -> list[str]:
     return lines
 
 
-def _document(result: Comparison, package: Package, program: Program) -> dict[str, Any]:
+def _document(result: Comparison, package: Package, program: Program) -> AbDocument:
     return {
-        "schema_version": common.SCHEMA_VERSION,
         "package": package.module,
         "status": package.status,
         "outcome": str(result.outcome),

@@ -39,6 +39,7 @@ from . import (
     problems,
     reindex,
     run,
+    schema,
     space,
     suite,
 )
@@ -74,6 +75,7 @@ app.command("demo")(demo.demo)
 app.command("reindex")(reindex.reindex)
 app.command("export")(export.export)
 app.command("ab")(ab.ab)
+app.command("schema")(schema.schema)
 app.add_typer(new.app, name="new")
 app.add_typer(metrics.app, name="metrics")
 app.add_typer(space.app, name="space")

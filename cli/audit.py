@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..traces.events import CampaignAudited
     from ..traces.history import History
     from ..traces.store import Store
+    from .shapes import AuditDocument, AuditShape, Skipped
 
 EVERY = "all"
 """In place of a campaign: every one that has a champion."""
@@ -31,8 +32,8 @@ EVERY = "all"
 class _Rows:
     """What was found, and what was not looked at."""
 
-    audited: list[dict[str, Any]] = field(default_factory=list)
-    skipped: list[dict[str, str]] = field(default_factory=list)
+    audited: list[AuditShape] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
 
 
 def audit(
@@ -86,7 +87,12 @@ def audit(
             if not as_json:
                 _print(history, found)
     if as_json:
-        common.emit({"ok": holds, "audits": rows.audited, "skipped": rows.skipped})
+        document: AuditDocument = {
+            "ok": holds,
+            "audits": rows.audited,
+            "skipped": rows.skipped,
+        }
+        common.emit(document)
     if not holds:
         raise typer.Exit(int(ExitCode.NOT_MET))
 
@@ -166,7 +172,7 @@ def _print(history: History, found: CampaignAudited) -> None:
         common.put(f"  {each.name}: {each.then} then, {each.now} now")
 
 
-def _document(history: History, found: CampaignAudited) -> dict[str, Any]:
+def _document(history: History, found: CampaignAudited) -> AuditShape:
     started = history.started
     return {
         "campaign": history.campaign,

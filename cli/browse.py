@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..traces.fold import Entry
     from ..traces.lines import Line
+    from ..traces.shapes import CandidateDocument
     from ..traces.store import Store
     from ..workbench.candidate import Candidate
     from ..workbench.home import Campaign
+    from .shapes import ListDocument, ShowDocument
 
 
 class ReportForm(StrEnum):
@@ -59,7 +61,8 @@ def list_campaigns(
         rows = [_row(line, store.is_running(line.campaign)) for line in store.lines()]
         hint_stale(store, config)
     if as_json:
-        common.emit({"home": str(config.home), "campaigns": rows})
+        document: ListDocument = {"home": str(config.home), "campaigns": rows}
+        common.emit(document)
     elif rows:
         _print_list(config, rows)
     else:
@@ -353,7 +356,7 @@ def _print_entries(config: Config, entries: Sequence[Entry]) -> None:
     common.console(config, is_stderr=False).print(table)
 
 
-def _candidate_document(candidate: Candidate) -> dict[str, Any]:
+def _candidate_document(candidate: Candidate) -> CandidateDocument:
     from ..traces import documents
 
     entry = candidate.entry

@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..traces import names
 from . import common
 from .browse import CampaignArgument, reading
+
+if TYPE_CHECKING:
+    from .shapes import BundleDocument
 
 
 def bundle(
@@ -37,7 +40,8 @@ def bundle(
         file = output or Path(f"campaign-{found}.zip")
         packed = pack(store, found, file)
     if as_json:
-        common.emit({"file": str(file), "campaign": found, **packed._asdict()})
+        document: BundleDocument = {"file": str(file), "campaign": found, **packed._asdict()}
+        common.emit(document)
         return
     common.put(str(file))
     prose = common.console(config)

@@ -25,6 +25,7 @@ from .summary import booked_words
 if TYPE_CHECKING:
     from ..config import Config
     from ..traces.store import Store
+    from .shapes import CallsDocument, OneCallDocument
 
 
 def show_all(config: Config, sheet: Sheet, candidate: str | None, *, as_json: bool) -> None:
@@ -33,15 +34,14 @@ def show_all(config: Config, sheet: Sheet, candidate: str | None, *, as_json: bo
     place = None if candidate is None else sheet.entries[candidate].place
     calls = sheet.list_calls(place=place)
     if as_json:
-        common.emit(
-            {
-                "campaign": sheet.campaign,
-                "tokens": spent.tokens,
-                "usd": spent.usd,
-                "is_estimated": spent.is_estimated,
-                "calls": [call_row(call) for call in calls],
-            }
-        )
+        document: CallsDocument = {
+            "campaign": sheet.campaign,
+            "tokens": spent.tokens,
+            "usd": spent.usd,
+            "is_estimated": spent.is_estimated,
+            "calls": [call_row(call) for call in calls],
+        }
+        common.emit(document)
         return
     common.put(_total(spent, sheet.count_calls()))
     if calls:
@@ -52,7 +52,8 @@ def show_one(store: Store, sheet: Sheet, name: str, *, as_json: bool) -> None:
     """Prints one call whole."""
     call = sheet.find_call(name)
     if as_json:
-        common.emit({"campaign": sheet.campaign, **whole_call(store, call)})
+        document: OneCallDocument = {"campaign": sheet.campaign, **whole_call(store, call)}
+        common.emit(document)
         return
     for line in _heading(call):
         common.put(line)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..agents.stop import Stop
 from ..errors import ExitCode
@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..running import CampaignResult
+    from .shapes import Plan
 
 
 @dataclass(frozen=True)
 class RunOutcome:
     """What a run left behind; a dry run has only a plan."""
 
-    plan: dict[str, Any]
+    plan: Plan
     campaign: Campaign | None = None
     result: CampaignResult | None = None
     is_interrupted: bool = False
@@ -53,8 +54,8 @@ def carry_out(job: Job, prose: Console, *, is_dry: bool, tail: str = "") -> RunO
         with open_referee(ready.settled.task) as referee:
             plan = planning.show_plan(ready, referee, prose)
             if is_dry:
-                foreseen = planning.show_foreseen(ready, referee, prose)
-                return RunOutcome(plan | {"first_call": foreseen})
+                plan["first_call"] = planning.show_foreseen(ready, referee, prose)
+                return RunOutcome(plan)
             if pressed:
                 raise KeyboardInterrupt
             stop = Stop()

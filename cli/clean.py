@@ -17,6 +17,7 @@ from .completing import complete_campaign
 if TYPE_CHECKING:
     from ..config import Config
     from ..traces.store import Store
+    from .shapes import ArchiveDocument, DeleteDocument, GcDocument
 
 YesOption = Annotated[
     bool, typer.Option("--yes", help="Do it; without it only told is what would be done.")
@@ -48,7 +49,11 @@ def delete(
         for campaign in found if yes else ():
             store.delete(campaign)
     if as_json:
-        common.emit({"deleted": counts if yes else {}, "would_delete": {} if yes else counts})
+        document: DeleteDocument = {
+            "deleted": counts if yes else {},
+            "would_delete": {} if yes else counts,
+        }
+        common.emit(document)
         return
     for campaign, count in counts.items():
         common.put(f"{campaign}  {count} events {'deleted' if yes else 'would be deleted'}")
@@ -93,7 +98,12 @@ def archive(
             )
         store.delete(found)
     if as_json:
-        common.emit({"file": str(file), "campaign": found, "events": packed.events})
+        document: ArchiveDocument = {
+            "file": str(file),
+            "campaign": found,
+            "events": packed.events,
+        }
+        common.emit(document)
         return
     common.put(str(file))
     _hint(config, "`kernelwright view FILE` opens it; `kernelwright gc` frees the room")
@@ -120,8 +130,13 @@ def gc(
             store.vacuum()
         freed = max(0, size - store.path.stat().st_size)
     if as_json:
-        told = {"files": len(garbage.paths), "file_bytes": garbage.bytes}
-        common.emit({**told, "store_bytes": freed, "removed": yes})
+        document: GcDocument = {
+            "files": len(garbage.paths),
+            "file_bytes": garbage.bytes,
+            "store_bytes": freed,
+            "removed": yes,
+        }
+        common.emit(document)
         return
     verb = "removed" if yes else "would be removed"
     common.put(f"{len(garbage.paths)} files, {_mebibytes(garbage.bytes)} {verb}")

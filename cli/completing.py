@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What shells complete: problems, their workloads, targets, languages, workflows and campaigns.
+"""What shells complete: problems, workloads, targets, languages, workflows, schemas, campaigns.
 
 `kernelwright --install-completion` sets a shell up. A completion never fails: what cannot be listed
 is not offered, and files stay the shell's business.
@@ -85,6 +85,14 @@ def complete_suite(_: typer.Context) -> Iterable[str]:
     from ..compare.suite import FAMILIES
 
     return FAMILIES
+
+
+@_offers
+def complete_schema(_: typer.Context) -> Iterable[str]:
+    """The documents that have one."""
+    from .schema import SCHEMAS
+
+    return SCHEMAS
 
 
 @_offers

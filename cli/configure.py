@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..config import Resolved, meaning_of, user_file
 from . import common
+
+if TYPE_CHECKING:
+    from .shapes import ConfigShowDocument, Setting
 
 app = typer.Typer(
     help="Show the settings that hold here.", no_args_is_help=True, rich_markup_mode=None
@@ -32,7 +35,8 @@ def show(
     """Print every setting with its value."""
     resolved = common.load(ctx, home=home)
     if as_json:
-        common.emit({"settings": _document(resolved)})
+        document: ConfigShowDocument = {"settings": _document(resolved)}
+        common.emit(document)
         return
     values = {key: spell_value(value) for key, value in asdict(resolved.config).items()}
     key_width = max(map(len, values))
@@ -57,8 +61,8 @@ def spell_value(value: object) -> str:
     return "-" if value is None else str(value)
 
 
-def _document(resolved: Resolved) -> dict[str, dict[str, object]]:
-    document: dict[str, dict[str, object]] = {}
+def _document(resolved: Resolved) -> dict[str, Setting]:
+    document: dict[str, Setting] = {}
     for key, value in asdict(resolved.config).items():
         origin = resolved.origins[key]
         document[key] = {

@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import UsageError
 from . import common
+
+if TYPE_CHECKING:
+    from .shapes import DemoDocument
 
 RECORDED = Path(__file__).parents[1] / "traces" / "recorded" / "models.zip"
 """A campaign of Coder and Judge, as `bundle` packed it."""
@@ -44,7 +47,12 @@ def demo(
     if not is_there:
         unpack(RECORDED, resolved.config.home)
     if as_json:
-        common.emit({"campaign": campaign, "events": events, "was_there": is_there})
+        document: DemoDocument = {
+            "campaign": campaign,
+            "events": events,
+            "was_there": is_there,
+        }
+        common.emit(document)
         return
     common.put(campaign)
     flag = common.home_flag(resolved)

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import ExitCode, UsageError
 from . import common
+
+if TYPE_CHECKING:
+    from .shapes import DoctorDocument
 
 
 def doctor(
@@ -51,7 +54,11 @@ def doctor(
                 out.print(f"{'':18}fix: {finding.fix}", markup=False, soft_wrap=True)
     failed = [finding for finding in findings if finding.level is Severity.FAIL]
     if as_json:
-        common.emit({"ok": not failed, "findings": [finding.document() for finding in findings]})
+        document: DoctorDocument = {
+            "ok": not failed,
+            "findings": [finding.document() for finding in findings],
+        }
+        common.emit(document)
     elif failed:
         topics = ", ".join(dict.fromkeys(finding.topic for finding in failed))
         prose.print(f"missing: {topics}", style="bold red", markup=False)

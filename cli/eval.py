@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..traces.records import Verdict
     from ..workbench.candidate import Candidate
     from ..workbench.evaluating import Evaluator
+    from .shapes import EvalDocument
 
 WorkloadOption = Annotated[
     str | None,
@@ -136,6 +137,8 @@ def _print(
     from .summary import print_verdict
 
     if as_json:
-        common.emit({**documents.verdict_document(verdict), "campaign": campaign or None})
+        told = documents.verdict_document(verdict)
+        document: EvalDocument = {**told, "campaign": campaign or None}
+        common.emit(document)
     else:
         print_verdict(common.console(config, is_stderr=False), verdict, is_full=is_full)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,6 +16,7 @@ from . import common
 if TYPE_CHECKING:
     from ..verifier.profile.derive import Derived, MeasuredSample
     from ..verifier.profile.fit import Errors, Fitted
+    from .shapes import MetricsDeriveDocument, MetricsFitDocument, MetricsShowDocument
 
 app = typer.Typer(
     help="Show and choose the metrics that a Judge is fed.",
@@ -56,7 +57,13 @@ def show(
     fed = found.judge_metrics(target, [family])
     stalls = found.stalls(target, which)
     if as_json:
-        common.emit({"target": target, "family": family, "collected": collected, "judged": fed})
+        document: MetricsShowDocument = {
+            "target": target,
+            "family": family,
+            "collected": list(collected),
+            "judged": list(fed),
+        }
+        common.emit(document)
         return
     for name in dict.fromkeys([*collected, *(n for n in fed if n != STALLS)]):
         is_fed = name in fed or (name in stalls and STALLS in fed)
@@ -186,7 +193,7 @@ def _list_errors(result: Fitted) -> tuple[tuple[str, Errors], ...]:
     )
 
 
-def _fit_document(result: Fitted, target: str, path: Path | None) -> dict[str, Any]:
+def _fit_document(result: Fitted, target: str, path: Path | None) -> MetricsFitDocument:
     return {
         "target": target,
         "scales": dict(result.scales),
@@ -262,7 +269,9 @@ def _print(config: Config, result: Derived, target: str, family: str) -> None:
         common.put(f"left out: {task}: {why}")
 
 
-def _document(result: Derived, target: str, family: str, path: Path | None) -> dict[str, Any]:
+def _document(
+    result: Derived, target: str, family: str, path: Path | None
+) -> MetricsDeriveDocument:
     return {
         "target": target,
         "family": family,

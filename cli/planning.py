@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..config import Config, format_duration
 from ..traces.wording import price, tokens, usd
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..traces.records import Isolation
     from ..verifier.request import Referee
     from ..workbench.jobs import Ready
+    from .shapes import FirstCall, Plan
 
 
 _NOTED = {"replays": "replay", "goes": "resume", "begins": "start"}
@@ -32,7 +33,7 @@ def _describe(workload: Workload) -> str:
     )
 
 
-def show_plan(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any]:
+def show_plan(ready: Ready, referee: Referee, prose: Console) -> Plan:
     """Prints the plan and gives it as a document."""
     from ..agents.books.asking import Asking
 
@@ -74,7 +75,7 @@ def show_plan(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any]:
     }
 
 
-def show_foreseen(ready: Ready, referee: Referee, prose: Console) -> dict[str, Any] | None:
+def show_foreseen(ready: Ready, referee: Referee, prose: Console) -> FirstCall | None:
     """Prints the first prompt and the most that the campaign may cost; None: no model is asked."""
     from ..agents.books.request import CampaignRequest
     from ..agents.casting.preview import preview

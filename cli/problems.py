@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..kernelbench.problem import Problem
     from ..traces.records import Check
+    from .shapes import (
+        Admission,
+        AdmissionsDocument,
+        ProblemDocument,
+        ProblemsDocument,
+        ProblemShape,
+        SignatureDocument,
+    )
 
 ALL = "all"
 
@@ -78,11 +86,18 @@ def problems(
     elif name is not None:
         problem = registry.get(name)
         if as_json:
-            common.emit({"problem": describe(problem), "sizes": _lint(problem, config.target)})
+            one: ProblemDocument = {
+                "problem": describe(problem),
+                "sizes": _lint(problem, config.target),
+            }
+            common.emit(one)
         else:
             _show(problem, config.target)
     elif as_json:
-        common.emit({"problems": [describe(registry.get(each)) for each in registry.names()]})
+        every: ProblemsDocument = {
+            "problems": [describe(registry.get(each)) for each in registry.names()]
+        }
+        common.emit(every)
     elif names:
         for each in registry.names():
             common.put(each)
@@ -98,7 +113,8 @@ def _check(config: Config, which: str, policy: str | None, *, as_json: bool) -> 
 
     words = registry.names() if which == ALL else (which,)
     asked = [tasks.name_problem(config, tasks.word_in(word, policy)) for word in words]
-    documents, is_met = [], True
+    documents: list[Admission] = []
+    is_met = True
     for name in asked:
         found = tasks.admit_problem(config, name)
         is_admitted = admission.is_admitted(found)
@@ -115,7 +131,8 @@ def _check(config: Config, which: str, policy: str | None, *, as_json: bool) -> 
             for each in found:
                 common.put(f"  {_tell(each)}")
     if as_json:
-        common.emit({"admissions": documents})
+        document: AdmissionsDocument = {"admissions": documents}
+        common.emit(document)
     if not is_met:
         raise typer.Exit(int(ExitCode.NOT_MET))
 
@@ -130,7 +147,7 @@ def _tell(check: Check) -> str:
     return f"{word} {explain_check(check)}"
 
 
-def describe(problem: Problem) -> dict[str, Any]:
+def describe(problem: Problem) -> ProblemShape:
     """The document of one problem."""
     from ..kernelbench.problem import c_parameters
     from ..kernelbench.recipes import recipes_for
@@ -269,8 +286,12 @@ def _print_signature(problem: Problem, language: str, word: str, *, as_json: boo
     text = skeleton(problem, LANGUAGES[language], word=word)
     if as_json:
         entry = signature(problem, LANGUAGES[language])
-        common.emit(
-            {"problem": problem.name, "language": language, "signature": entry, "skeleton": text}
-        )
+        document: SignatureDocument = {
+            "problem": problem.name,
+            "language": language,
+            "signature": entry,
+            "skeleton": text,
+        }
+        common.emit(document)
     else:
         common.put(text.rstrip("\n"))

@@ -12,6 +12,7 @@ from . import common
 if TYPE_CHECKING:
     from ..config import Config
     from ..traces.store import Store
+    from .shapes import ReindexDocument
 
 
 def reindex(
@@ -33,7 +34,8 @@ def reindex(
             done.append(campaign)
             prose.print(campaign, highlight=False)
     if as_json:
-        common.emit({"home": str(config.home), "written": done})
+        document: ReindexDocument = {"home": str(config.home), "written": done}
+        common.emit(document)
     else:
         count = "1 campaign" if len(done) == 1 else f"{len(done)} campaigns"
         common.put(f"{count} indexed; lists and pages read only what they show now")

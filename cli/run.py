@@ -16,7 +16,9 @@ from . import common
 from .completing import complete_problem, complete_workflow, complete_workload
 
 if TYPE_CHECKING:
+    from ..traces.shapes import RunDocument
     from . import carry_out
+    from .shapes import PlanDocument
 
 EPILOG = "\n\n".join(
     (
@@ -177,17 +179,20 @@ def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -
 
     if outcome.campaign is None:
         if as_json:
-            common.emit({"plan": outcome.plan})
+            planned: PlanDocument = {"plan": outcome.plan}
+            common.emit(planned)
         return
-    history = outcome.campaign.history
+    history, result = outcome.campaign.history, outcome.result
+    assert result is not None, "there is a campaign"
     head = head_of(history)
     if as_json:
-        result = outcome.result
-        document = documents.campaign_document(history, wall_s=result.wall_s if result else None)
-        common.emit(document | ({"unconfirmed": result.unconfirmed} if result else {}))
+        document: RunDocument = {
+            **documents.campaign_document(history, wall_s=result.wall_s),
+            "unconfirmed": result.unconfirmed,
+        }
+        common.emit(document)
     else:
-        assert outcome.result is not None
-        unconfirmed = history.entries.get(outcome.result.unconfirmed or "")
+        unconfirmed = history.entries.get(result.unconfirmed or "")
         for line in winner_lines(head, history.best, unconfirmed):
             common.put(line)
     prose = common.console(resolved.config)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..agents.search.replay import Played
     from ..kernelbench.recorded import RecordedSpace
     from ..traces.history import History
+    from .shapes import PlayedStrategy, SpaceCompareDocument, SpaceReplayDocument
 
 app = typer.Typer(
     help="Replay, compare and record searches of kernels' knobs.",
@@ -58,19 +59,18 @@ def replay(
     best = recorded.best_us
     reached = {f"{within:g} %": played.count_until(best * (1 + within / 100)) for within in WITHIN}
     if as_json:
-        common.emit(
-            {
-                "kernel": recorded.name,
-                "device": recorded.device,
-                "points": len(recorded.space),
-                "best_us": best,
-                "strategy": strategy,
-                "seed": seed,
-                "asked": [recorded.space.at(point) for point in played.asked],
-                "best_so_far_us": [t if math.isfinite(t) else None for t in played.best_us],
-                "evaluations_within": reached,
-            }
-        )
+        document: SpaceReplayDocument = {
+            "kernel": recorded.name,
+            "device": recorded.device,
+            "points": len(recorded.space),
+            "best_us": best,
+            "strategy": strategy,
+            "seed": seed,
+            "asked": [recorded.space.at(point) for point in played.asked],
+            "best_so_far_us": [t if math.isfinite(t) else None for t in played.best_us],
+            "evaluations_within": reached,
+        }
+        common.emit(document)
         return
     common.put(_headline(recorded))
     for count in SHOWN:
@@ -107,7 +107,7 @@ def compare(
     from ..kernelbench.recorded import read_space
 
     spaces = {file: read_space(file) for file in files}
-    rows: list[dict[str, Any]] = []
+    rows: list[PlayedStrategy] = []
     for strategy in strategies or ["model", "genetic", "random"]:
         counts = {
             str(file): [
@@ -123,7 +123,13 @@ def compare(
         mean = statistics.geometric_mean(medians.values())
         rows.append({"strategy": strategy, "median": medians, "geometric_mean": mean})
     if as_json:
-        common.emit({"within": within, "seeds": seeds, "most": most, "rows": rows})
+        document: SpaceCompareDocument = {
+            "within": within,
+            "seeds": seeds,
+            "most": most,
+            "rows": rows,
+        }
+        common.emit(document)
         return
     for recorded in spaces.values():
         common.put(_headline(recorded))

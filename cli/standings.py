@@ -4,18 +4,83 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..compare.plan import Bench
-from ..compare.scores import Score
+from ..compare.scores import Score, Spent
 from ..compare.summary import THRESHOLDS, IntervalEstimate, WorkflowScores
+from ..traces.schemas import Document, Dumped
 from ..traces.wording import duration, tokens, usd
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 
-def document(bench: Bench, arms: list[WorkflowScores]) -> dict[str, Any]:
+_Estimate = Annotated[dict[str, Any], Dumped(IntervalEstimate)]
+
+
+class _Bench(Document):
+    workflows: list[str]
+    problems: list[str]
+    seeds: int
+    budget: dict[str, float]
+    target: str
+    language: str
+    workload: str | None
+    model: str
+    judge_model: str
+    label: str | None
+
+
+class _Step(Document):
+    evaluations: int
+    seconds: float
+    usd: float | None
+    tokens: int
+    device_seconds: float
+    credited: float
+
+
+class BenchedCampaign(Document):
+    campaign: str
+    problem: str
+    seed: int
+    credited: float
+    """0 where nothing was verified."""
+    stopped_by: str
+    spent: Annotated[dict[str, Any], Dumped(Spent)]
+    calls: int
+    replies: int
+    by_status: dict[str, int]
+    anytime: list[Annotated[dict[str, Any], Dumped(_Step)]]
+    """Each change of champion, and what had been spent by then."""
+
+
+class ArmShape(Document):
+    workflow: str
+    correct: float
+    """The share of campaigns with a verified winner."""
+    fast: dict[str, float]
+    """fast_p by p."""
+    median: _Estimate
+    geometric_mean: _Estimate
+    geometric_mean_verified: _Estimate | None
+    difference_to_first: _Estimate | None
+    per_kernel: dict[str, float | None]
+    stopped_by: dict[str, int]
+    anytime: dict[str, list[list[float]]]
+    """By cap: what was spent of it, and the mean credited speed-up from there on."""
+    campaigns: list[BenchedCampaign]
+
+
+class BenchDocument(Document):
+    """Workflows beside each other."""
+
+    bench: _Bench
+    arms: list[ArmShape]
+
+
+def document(bench: Bench, arms: list[WorkflowScores]) -> BenchDocument:
     """The document of `bench --json`."""
     return {
         "bench": {
@@ -34,7 +99,7 @@ def document(bench: Bench, arms: list[WorkflowScores]) -> dict[str, Any]:
     }
 
 
-def _arm(arm: WorkflowScores) -> dict[str, Any]:
+def _arm(arm: WorkflowScores) -> ArmShape:
     return {
         "workflow": arm.workflow,
         "correct": arm.correct,
@@ -50,7 +115,7 @@ def _arm(arm: WorkflowScores) -> dict[str, Any]:
     }
 
 
-def _campaign(score: Score) -> dict[str, Any]:
+def _campaign(score: Score) -> BenchedCampaign:
     steps = [{**step.spent._asdict(), "credited": step.credited} for step in score.steps]
     return {
         "campaign": score.campaign,

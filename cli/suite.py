@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..compare.scores import Score
     from ..compare.suite import Suite
     from ..traces.suites import SuiteRow
+    from .shapes import SuiteDocument, SuiteTask
 
 USUAL_BUDGET = "seconds=60"
 
@@ -91,8 +92,12 @@ def suite(
     rows = _sum_up(config, scores)
     _write(name, planned, rows, markdown, as_csv)
     if as_json:
-        means = average_gains(rows)
-        common.emit({"suite": name, "tasks": [_document(row) for row in rows], "means": means})
+        document: SuiteDocument = {
+            "suite": name,
+            "tasks": [_document(row) for row in rows],
+            "means": average_gains(rows),
+        }
+        common.emit(document)
         return
     common.console(config, is_stderr=False).print(_table(rows))
     common.put(word_gains(rows))
@@ -130,7 +135,7 @@ def _write(
         common.write_text(as_csv, write_csv(rows))
 
 
-def _document(row: SuiteRow) -> dict[str, Any]:
+def _document(row: SuiteRow) -> SuiteTask:
     return {
         "problem": row.task,
         "workload": row.workload,

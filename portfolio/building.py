@@ -9,20 +9,58 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from ..kernelbench.problem import Problem, Workload
 from ..traces.records import Depth, Verdict, candidate_id
+from ..traces.schemas import Document, Dumped
 from ..verifier.request import Order
 from .declared import declare_features
 from .dispatcher import write_dispatcher
 from .learning import MOST_LEAVES, Learner
 from .measuring import Contender, OpenReferee, join_plain
-from .standing import Standing, hold_beside
+from .standing import Line, Standing, hold_beside
 from .times import LeftOut, Seen, Table, make_table
 from .tree import Leaf, Node, choose, list_leaves, tell_tree
 
 SCHEMA_VERSION = 1
+
+
+class LeafShape(Document):
+    """Where the tree has decided."""
+
+    candidate: str
+
+
+class NodeShape(Document):
+    """A question of the tree; `low` is for what is `at_most` that."""
+
+    feature: str
+    at_most: float
+    low: LeafShape | NodeShape
+    high: LeafShape | NodeShape
+
+
+class PortfolioDocument(Document):
+    """What was learned, as JSON has it."""
+
+    schema_version: int
+    problem: str
+    workloads: int
+    patterns: int
+    tree: LeafShape | NodeShape
+    leaves: list[str]
+    """In words."""
+    kernels: dict[str, str]
+    """By name the id of the candidate."""
+    confirmed_on: dict[str, str]
+    """By name a workload that the tree gives to it."""
+    ways: list[Annotated[dict[str, Any], Dumped(Line)]]
+    """Fixed best, rule (where one was stated), learned, oracle."""
+    singles: list[Annotated[dict[str, Any], Dumped(Line)]]
+    learned_over_fixed: list[float]
+    """The mean and the ends of its 95 % interval."""
+    left_out: Annotated[dict[str, Any], Dumped(LeftOut)]
 
 
 @dataclass(frozen=True)
@@ -59,7 +97,7 @@ class Portfolio:
             held.setdefault(chosen, []).append((time, name))
         return {name: sorted(held[name])[len(held[name]) // 2][1] for name in self.names}
 
-    def document(self, sources: Mapping[str, str]) -> dict[str, Any]:
+    def document(self, sources: Mapping[str, str]) -> PortfolioDocument:
         """All of it as JSON has it."""
         return {
             "schema_version": SCHEMA_VERSION,
@@ -77,7 +115,7 @@ class Portfolio:
         }
 
 
-def _tree_document(tree: Node) -> dict[str, Any]:
+def _tree_document(tree: Node) -> LeafShape | NodeShape:
     if isinstance(tree, Leaf):
         return {"candidate": tree.candidate}
     return {

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ..errors import KernelwrightError
+from .shapes import CallDocument, WholeCallDocument
 from .transcript import Call, CallRow
 
 GetBlob = Callable[[str], bytes]
@@ -165,6 +166,10 @@ def spell_controls(text: str) -> str:
 
 def call_row(call: CallRow) -> dict[str, Any]:
     """A call in a few fields, as the command line and the viewer give it as JSON."""
+    return dict(_describe(call))
+
+
+def _describe(call: CallRow) -> CallDocument:
     return {
         "number": call.number,
         "call": call.call,
@@ -183,11 +188,11 @@ def call_row(call: CallRow) -> dict[str, Any]:
     }
 
 
-def whole_call(records: Records, call: Call) -> dict[str, Any]:
+def whole_call(records: Records, call: Call) -> WholeCallDocument:
     """A call with its attempts and its words as they are stored; None for what cannot be read."""
     replied = call.replied
     return {
-        **call_row(call.row),
+        **_describe(call.row),
         "events": [
             event.model_dump(mode="json")
             for attempt in call.attempts

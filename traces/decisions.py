@@ -26,6 +26,7 @@ from pydantic import (
 from .place import NOWHERE, StoredPlace
 from .preparation import Preparation
 from .records import Record
+from .schemas import FormsOf
 
 OptionalId = Annotated[str | None, BeforeValidator(lambda value: value or None)]
 """A candidate, if there is one; where there was none earlier versions stored an empty text."""
@@ -431,5 +432,7 @@ def earlier_form(event: object) -> object:
     return {**kept, "decision": decision}
 
 
-StoredDecision = Annotated[SerializeAsAny[AnyDecision], PlainValidator(read_decision)]
+StoredDecision = Annotated[
+    SerializeAsAny[AnyDecision], PlainValidator(read_decision), FormsOf(_KNOWN, "what")
+]
 """A decision as a field of a record."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the commands say of a campaign, a candidate and a verdict, as JSON documents.
 
-Pure functions of what the store derived. These shapes are a stable part of the command line.
+Pure functions of what the store derived. Their shapes (`shapes.py`) are a stable part of the
+command line.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ from .fold import Entry
 from .history import History
 from .outcome import find_pace, how_sure, what_decides, why_no_winner
 from .records import Verdict
+from .shapes import (
+    BestDocument,
+    CampaignDocument,
+    EntryDocument,
+    Gains,
+    LeaderDocument,
+    LineDocument,
+    PaceDocument,
+    PreparationDocument,
+)
 
 
 def campaign_document(
     history: History, *, wall_s: float | None = None, is_running: bool = False
-) -> dict[str, Any]:
+) -> CampaignDocument:
     """The document of `run --json`: what was asked, what came out, what it cost.
 
     Args:
@@ -65,7 +76,7 @@ def campaign_document(
 
 def line_document(history: History) -> dict[str, Any]:
     """What lists tell of a campaign, whoever asks: nothing of it changes without an event."""
-    return {
+    document: LineDocument = {
         **campaign_document(history),
         "file": history.file,
         "started_at": history.started_at,
@@ -75,6 +86,7 @@ def line_document(history: History) -> dict[str, Any]:
         "how_sure": how_sure(history) or None,
         "what_decides": what_decides(history) or None,
     }
+    return dict(document)
 
 
 def sureness_document(history: History) -> dict[str, Any] | None:
@@ -83,7 +95,7 @@ def sureness_document(history: History) -> dict[str, Any] | None:
     return sureness.model_dump(mode="json") if sureness else None
 
 
-def pace_document(history: History) -> dict[str, float] | None:
+def pace_document(history: History) -> PaceDocument | None:
     """How its time was used; None where nothing was timed."""
     pace = find_pace(history)
     if pace is None:
@@ -97,7 +109,7 @@ def pace_document(history: History) -> dict[str, float] | None:
     }
 
 
-def preparation_document(history: History) -> dict[str, Any] | None:
+def preparation_document(history: History) -> PreparationDocument | None:
     """What it took until candidates could be judged; None where no process came so far."""
     if not history.prepared:
         return None
@@ -112,7 +124,7 @@ def preparation_document(history: History) -> dict[str, Any] | None:
     }
 
 
-def best_document(history: History) -> dict[str, Any] | None:
+def best_document(history: History) -> BestDocument | None:
     """The champion with its evidence; None where nothing was verified."""
     entry = history.best
     verdict = entry.verdict if entry else None
@@ -134,7 +146,7 @@ def best_document(history: History) -> dict[str, Any] | None:
     }
 
 
-def leader_document(history: History) -> dict[str, Any] | None:
+def leader_document(history: History) -> LeaderDocument | None:
     """Who leads by modelled time where nothing could be timed; None on a target that times."""
     entry = history.leader
     verdict = entry.verdict if entry else None
@@ -159,7 +171,7 @@ def verdict_document(verdict: Verdict) -> dict[str, Any]:
     return {**stored, **_gains(verdict), "not_enforced": list(open_rows)}
 
 
-def _gains(verdict: Verdict | None) -> dict[str, Any]:
+def _gains(verdict: Verdict | None) -> Gains:
     """What is credited, and what a screening estimates; at most one of them is there."""
     estimate = verdict.screen_estimate if verdict else None
     return {
@@ -168,7 +180,7 @@ def _gains(verdict: Verdict | None) -> dict[str, Any]:
     }
 
 
-def entry_document(entry: Entry) -> dict[str, Any]:
+def entry_document(entry: Entry) -> EntryDocument:
     """One candidate of a campaign, in a line."""
     verdict = entry.verdict
     measurement = verdict.measurement if verdict else None

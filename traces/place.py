@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated
 
-from pydantic import PlainSerializer, PlainValidator
+from pydantic import PlainSerializer, PlainValidator, WithJsonSchema
 
 _NUMBER = r"0|[1-9][0-9]{0,8}"
 _FORM = re.compile(
@@ -144,5 +144,10 @@ def _read(value: object) -> Place:
     return Place.parse(value)
 
 
-StoredPlace = Annotated[Place, PlainValidator(_read), PlainSerializer(str, return_type=str)]
+StoredPlace = Annotated[
+    Place,
+    PlainValidator(_read),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string"}),
+]
 """A place as a field of a record, which keeps the text."""

@@ -15,6 +15,7 @@ import pytest
 
 import kernelwright
 from kernelwright.kernelbench import registry
+from kernelwright.tests.cli.published import assert_published
 from kernelwright.tests.jails import skip_for_want_of_one
 
 
@@ -25,16 +26,18 @@ class Done:
     code: int
     out: str
     err: str
+    args: tuple[str, ...]
+    """Of the command that it was."""
 
     def __post_init__(self) -> None:
         skip_for_want_of_one(self.err)
 
     @property
     def document(self) -> dict[str, Any]:
-        """The one JSON document on stdout."""
+        """The one JSON document on stdout, which keeps its schema."""
         content = json.loads(self.out)
         assert isinstance(content, dict)
-        assert content["schema_version"] == 1
+        assert_published(self.args, content)
         return content
 
 
@@ -91,7 +94,7 @@ def kw(private: dict[str, str], tmp_path: Path) -> Command:
             timeout=timeout,
             check=False,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Done(done.returncode, done.stdout, done.stderr, args)
 
     return run
 
@@ -115,6 +118,6 @@ def kw_here(
     def run(*args: str) -> Done:
         code = main(args)
         streams = capsys.readouterr()
-        return Done(code, streams.out, streams.err)
+        return Done(code, streams.out, streams.err, args)
 
     return run

@@ -31,6 +31,7 @@ COMMANDS = (
     "reindex",
     "export",
     "ab",
+    "schema",
 )
 
 

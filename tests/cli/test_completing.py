@@ -47,6 +47,7 @@ def offered(line: str, home: Path) -> list[str]:
         ("kernelwright run softmax --workload ti", ["tiny"]),
         ("kernelwright run nothing --workload ti", []),
         ("kernelwright suite spa", ["sparse"]),
+        ("kernelwright schema show-c", ["show-candidate", "show-calls", "show-call"]),
     ],
 )
 def test_names_are_offered(tmp_path: Path, line: str, expected: list[str]) -> None:

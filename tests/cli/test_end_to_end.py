@@ -50,7 +50,7 @@ class Place:
     def kw(self, *args: str, timeout: float = 280) -> Done:
         process = self.start(*args)
         out, err = process.communicate(timeout=timeout)
-        return Done(process.returncode, out, err)
+        return Done(process.returncode, out, err, args)
 
 
 @pytest.fixture(scope="module")

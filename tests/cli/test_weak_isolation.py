@@ -96,7 +96,7 @@ class Weak:
             check=False,
             timeout=280,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Done(done.returncode, done.stdout, done.stderr, args)
 
 
 @pytest.fixture(scope="module")

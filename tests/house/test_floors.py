@@ -31,6 +31,7 @@ FLOORS = {
     "traces.options": 2,
     "traces.decisions": 2,
     "traces.preparation": 2,
+    "traces.schemas": 2,
     "traces.events": 3,
     "traces": 4,
     "kernelbench": 5,
