@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of a candidate as prompts show them: defined, and only those that tell something.
 
-What a figure means stands in `figures.toml`. What is left out here cannot be cited either: a
-Judge's evidence is held against exactly what it was shown.
+What a figure means stands in `traces/metric_words.toml`. What is left out here cannot be cited
+either: a Judge's evidence is held against exactly what it was shown.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 import re
-import tomllib
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
 from ...kernelbench.targets import target_of
+from ...traces.metric_words import STALL, family_of, figure_words, stall_words, unit_of
 from ...traces.place import Place
 from ...traces.records import MODELLED_US, Level, Measurement, Metric
 from ...verifier.profile.metrics import STALLS, load_packaged
@@ -22,7 +20,6 @@ from ..roles import Member, Situation
 from ..text.untrusted import fence_text
 from .evidence import figures_of
 
-PACKAGED = Path(__file__).with_name("figures.toml")
 REMARKS = 16
 REMARKS_CHARACTERS = 4_000
 LINES_QUOTED = 16
@@ -43,8 +40,8 @@ IDLE, WIDE = 0.7, 1.25
 """Below this utilisation, with an interval this wide, something else had the machine."""
 
 EXECUTED = "executed_instructions"
-_COUNTER, _STALL = "__", "stall:"
-"""In the names of hardware counters, and before those of reasons that warps stall for."""
+_COUNTER = "__"
+"""In the names of hardware counters."""
 _OF_CODE = ("instructions", "loop_instructions")
 """Left out where it is known what runs."""
 _TOLD_AT_ZERO = ("vectorised_loops",)
@@ -52,12 +49,6 @@ _OF_LOOPS = ("vectorised_loops", "missed_loops", "vector_bytes")
 _BY_HAND = re.compile(r"\b_mm(?:256|512)?_\w+\(|vector_size\s*\(")
 _NOT_VECTORISED = re.compile(r"^\d+: not vectorized")
 _CITED_LINES = re.compile(r"^(\d+):|\blines? (\d+(?:, \d+)*)", re.M)
-
-
-@functools.cache
-def meanings() -> Mapping[str, str]:
-    """What every figure means, by name."""
-    return {str(name): str(text) for name, text in tomllib.loads(PACKAGED.read_text()).items()}
 
 
 def shown_figures(member: Member, judged: Collection[str] = ()) -> dict[str, float]:
@@ -76,7 +67,7 @@ def shown_figures(member: Member, judged: Collection[str] = ()) -> dict[str, flo
 
 def _is_fed(name: str, judged: Collection[str]) -> bool:
     """Whether it is one of the counters chosen for a Judge, or no counter."""
-    if name.startswith(_STALL):
+    if name.startswith(STALL):
         return STALLS in judged
     return name in judged or _COUNTER not in name
 
@@ -112,7 +103,7 @@ def missing_metrics(member: Member, situation: Situation) -> tuple[str, ...]:
     wanted = situation.judged or load_packaged().judge_metrics(
         situation.target, situation.problem.tags
     )
-    has_stalls = any(name.startswith(_STALL) for name in known)
+    has_stalls = any(name.startswith(STALL) for name in known)
     return tuple(
         name for name in wanted if name not in known and not (name == STALLS and has_stalls)
     )
@@ -153,7 +144,7 @@ def with_lines(text: str, source: str) -> str:
 
 
 def _tells(name: str, value: float, known: Mapping[str, float], member: Member) -> bool:
-    is_defined = _family(name) in meanings() or _COUNTER in name or name.startswith(_STALL)
+    is_defined = family_of(name) in figure_words() or _COUNTER in name or name.startswith(STALL)
     if not is_defined or (value == 0.0 and name not in _TOLD_AT_ZERO):
         return False
     if name in _OF_LOOPS and is_by_hand(member.source):
@@ -175,18 +166,12 @@ def _tells(name: str, value: float, known: Mapping[str, float], member: Member) 
     return True
 
 
-def _family(name: str) -> str:
-    """What a figure is defined under: those of single tensors, `traffic:B`, together."""
-    family = name.partition(":")[0] + ":"
-    return family if family in meanings() else name
-
-
 def _word_metric(metric: Metric) -> str:
-    told = metric.unit or ("µs" if metric.name.endswith("_us") else "")
+    told = unit_of(metric)
     unit = f" {told}" if told else ""
-    meaning = meanings().get(_family(metric.name), "")
-    if metric.name.startswith(_STALL):
-        meaning = load_packaged().meanings.get(metric.name.removeprefix(_STALL), "")
+    meaning = figure_words().get(family_of(metric.name), "")
+    if metric.name.startswith(STALL):
+        meaning = stall_words().get(metric.name.removeprefix(STALL), "")
     tail = f": {meaning}" if meaning else ""
     return f"- {metric.name} = {metric.value:.6g}{unit} ({metric.level}){tail}"
 

@@ -3,6 +3,7 @@
 
 Whole folders, so that no file can be forgotten: a template, a table and the code that fills them
 count alike. Workflows order the work and word nothing; what they tell a model stands in `words.py`.
+Words that pages share with prompts lie lower down, in single files.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ WORDED_IN = (
     "verifier/profile",
 )
 """Who edits anything in these rooms asks in other words: problems and figures have words, too."""
+SHARED = ("traces/metric_words.py", "traces/metric_words.toml")
+"""Of other rooms: what metrics mean."""
 CHARACTERS = 12
 
 
 def files() -> tuple[Path, ...]:
     """Every file that counts, in one order on every machine."""
-    found = (file for room in WORDED_IN for file in (PACKAGE / room).rglob("*"))
+    found = [file for room in WORDED_IN for file in (PACKAGE / room).rglob("*")]
+    found += [PACKAGE / name for name in SHARED]
     return tuple(sorted(f for f in found if f.is_file() and "__pycache__" not in f.parts))
 
 

@@ -16,6 +16,9 @@ def copied(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     for room in version.WORDED_IN:
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(version.PACKAGE / room, copy / room, ignore=ignored)
+    for name in version.SHARED:
+        (copy / name).parent.mkdir(exist_ok=True)
+        shutil.copy(version.PACKAGE / name, copy / name)
     monkeypatch.setattr(version, "PACKAGE", copy)
     return copy
 

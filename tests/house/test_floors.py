@@ -32,6 +32,7 @@ FLOORS = {
     "traces.decisions": 2,
     "traces.preparation": 2,
     "traces.schemas": 2,
+    "traces.metric_words": 2,
     "traces.events": 3,
     "traces": 4,
     "kernelbench": 5,

@@ -11,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from .. import wording
+from .. import metric_words, wording
 from ..conversation import spell_controls
 from ..grouped_checks import group_checks
 from . import words
@@ -45,9 +45,12 @@ def environment() -> Environment:
     env.filters["call_facts"] = facts_of
     env.filters["anchor"] = anchor
     env.filters["durations"] = _durations
+    env.filters["define"] = metric_words.define
+    env.filters["unit"] = metric_words.unit_of
     env.globals.update(
         most_points=MOST_POINTS, meaning=wording.MEANING, sign=words.SIGN, group=words.GROUP
     )
+    env.globals["levels"] = metric_words.LEVELS
     return env
 
 

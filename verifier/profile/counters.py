@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ...kernelbench.arithmetic import FP32, Arithmetic, Peak, Way
 from ...kernelbench.products import Product
+from ...traces.metric_words import stall_words
 from ...traces.records import Level, Measurement, Metric, Profile
 from .cpu import achieved_rates
 from .metrics import Catalogue
@@ -88,7 +89,7 @@ def with_counters(
     remarks = [f"measured by the hardware's counters (ncu {ncu_version})"]
     if has_tensor_work:
         remarks.append("tensor cores worked, whose operations are not counted: no roofline")
-    remarks += _bound(values) + _word_stalls(shares, catalogue) + _shares_of_time(launched)
+    remarks += _bound(values) + _word_stalls(shares) + _shares_of_time(launched)
     if missing := sorted({name for one in launched for name in one.missing}):
         remarks.append(f"not told by this device: {', '.join(missing)}")
     return Profile(metrics=tuple(metrics), remarks=tuple(remarks))
@@ -205,9 +206,9 @@ def _bound(values: dict[str, float]) -> list[str]:
     return [f"bound by {'memory' if memory >= arithmetic else 'the SMs'}: {told}"]
 
 
-def _word_stalls(shares: dict[str, float], catalogue: Catalogue) -> list[str]:
+def _word_stalls(shares: dict[str, float]) -> list[str]:
     return [
-        f"{share:.0%} of stalled warps: {reason} ({catalogue.meanings[reason]})"
+        f"{share:.0%} of stalled warps: {reason} ({stall_words()[reason]})"
         for reason, share in list(shares.items())[:_TOLD_STALLS]
     ]
 

@@ -39,7 +39,6 @@ class Catalogue:
     """By set."""
     stall_metric: str
     """With `{reason}`."""
-    meanings: Mapping[str, str]
     renamed: Mapping[str, Mapping[str, str]]
     absent: Mapping[str, tuple[str, ...]]
     static: tuple[str, ...]
@@ -107,7 +106,6 @@ def load_packaged() -> Catalogue:
         sets={name: tuple(_expand_set(sets, name)) for name in sets},
         stall_reasons={name: tuple(one.get("stalls", ())) for name, one in sets.items()},
         stall_metric=stalls["metric"],
-        meanings=stalls["meaning"],
         renamed=content["renamed"],
         absent={name: tuple(names) for name, names in content["absent"].items()},
         static=tuple(content["static"]["names"]),

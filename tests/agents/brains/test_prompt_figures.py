@@ -10,12 +10,12 @@ import pytest
 
 from kernelwright.agents.prompting.figures import (
     busy_machine,
-    meanings,
     profile,
     shown_figures,
     with_lines,
 )
 from kernelwright.tests.agents.brains.answers import SOURCE, passed, situation
+from kernelwright.traces.metric_words import figure_words
 from kernelwright.traces.records import (
     MODELLED_US,
     Level,
@@ -42,11 +42,11 @@ def test_every_figure_that_a_profile_has_is_defined() -> None:
     text = "\n".join(file.read_text() for file in folder.glob("*.py"))
     named = set(re.findall(r'Metric\(\s*name="(\w+)"', text))
     assert len(named) > 20
-    assert named <= meanings().keys()
+    assert named <= figure_words().keys()
 
 
 def test_every_static_figure_of_tensor_cores_is_defined() -> None:
-    assert set(load_packaged().static) <= meanings().keys()
+    assert set(load_packaged().static) <= figure_words().keys()
 
 
 def test_a_judge_is_told_that_tensor_cores_are_unused() -> None:
@@ -70,7 +70,7 @@ def test_a_judge_is_told_that_tensor_cores_are_unused() -> None:
     assert remark in told
 
 
-@pytest.mark.parametrize("meaning", meanings().values())
+@pytest.mark.parametrize("meaning", figure_words().values())
 def test_a_meaning_is_a_short_line(meaning: str) -> None:
     assert 0 < len(meaning.split()) <= 20
     assert "\n" not in meaning

@@ -58,7 +58,7 @@ def test_every_file_that_words_prompts_is_in_their_version(
         assert now() == before
     assert len(found) == len(tried) + 1
     names = {file.name for file in files}
-    tables = {"figures.toml", "hack_cases.toml", "techniques.toml", "metrics.toml"}
+    tables = {"metric_words.toml", "hack_cases.toml", "techniques.toml", "metrics.toml"}
     modules = {"history.py", "history_text.py", "figures.py", "target_card.py", "llm_judge.py"}
     modules |= {"softmax.py", "skeleton.py"}
     assert {*tables, *modules, "coder.md", "untrusted.py"} <= names
