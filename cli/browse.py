@@ -145,7 +145,8 @@ def _show_campaign(config: Config, campaign: Campaign, *, as_json: bool, is_full
     with campaign.open() as (store, sheet):
         row = _row(store.line(campaign.id), campaign.is_running)
         entries = [documents.entry_document(entry) for entry in sheet.list_entries()]
-    common.emit({**row, "candidates": entries})
+    document: ShowDocument = {**row, "candidates": entries}  # type: ignore[typeddict-item]
+    common.emit(document)
 
 
 def _show_candidate(config: Config, candidate: Candidate, *, as_json: bool, is_full: bool) -> None:

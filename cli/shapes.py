@@ -21,7 +21,6 @@ from ..traces.records import Check, Isolation, Verdict
 from ..traces.schemas import Document, Dumped
 from ..traces.shapes import (
     CallShape,
-    CampaignDocument,
     EntryDocument,
     LineDocument,
     SpeedupShape,
