@@ -252,8 +252,11 @@ class Watch:
         self._done -= 1
         self._prints.forget(self.program)
         for region in self.regions:
-            if region.touched and region.writer is not None:
-                region.writer[region.writer == self.program] = NOBODY
+            for marks in (region.writer, region.reader) if region.touched else ():
+                if marks is not None:
+                    marks[marks == self.program] = NOBODY
+            # What it alone has looked at, maybe to store to it later, is as nobody has touched it.
+            region.touched = region.touched and not (region.is_writable and _is_untouched(region))
         self._cut()
 
     def _cut(self) -> None:
@@ -385,3 +388,10 @@ class Watch:
 
     def _name_program(self) -> str:
         return f"program {self.place} of kernel {self.kernel}"
+
+
+def _is_untouched(region: Region) -> bool:
+    """Whether nobody has read or written any of it, by its marks."""
+    return all(
+        marks is None or bool((marks == NOBODY).all()) for marks in (region.writer, region.reader)
+    )
