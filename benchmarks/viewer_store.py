@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from kernelwright.traces.bundling import unpack
 from kernelwright.traces.events import (
@@ -50,16 +50,26 @@ class Recorded:
     payloads: list[Payload]
     source: str
 
+    def __post_init__(self) -> None:
+        self._by_kind: dict[type[Any], list[Any]] = {}
+
     def all_of(self, kind: type[P]) -> list[P]:
         """Those of one kind."""
-        return [each for each in self.payloads if isinstance(each, kind)]
+        if kind not in self._by_kind:
+            self._by_kind[kind] = [each for each in self.payloads if isinstance(each, kind)]
+        return self._by_kind[kind]
 
 
 def read_recorded(home: Path) -> Recorded:
     """Unpacks the recorded campaign, and with it the blobs that all others name too."""
-    campaign = unpack(RECORDED, home)
+    unpack(RECORDED, home)
+    return read_recorded_again(home)
+
+
+def read_recorded_again(home: Path) -> Recorded:
+    """What was unpacked before: the campaign that was recorded first."""
     with Store.open(home, read_only=True) as store:
-        payloads = [event.payload for event in store.events(campaign)]
+        payloads = [event.payload for event in store.events(store.campaigns()[-1])]
         proposed = next(each for each in payloads if isinstance(each, CandidateProposed))
         return Recorded(payloads, store.get_blob(proposed.candidate).decode())
 
@@ -202,25 +212,33 @@ def write_campaign(store: Store, maker: Maker, candidates: int, *, is_finished: 
     return len(events)
 
 
-def fill_store(
-    home: Path, campaigns: int, candidates: int, largest: int, seed: int = 0
-) -> tuple[Maker, int, int]:
-    """A store of so many campaigns and candidates, the newest of which has `largest` and runs.
-
-    Returns:
-        The maker of the largest, which goes on; how many candidates and events there are.
-    """
+def fill_store(home: Path, campaigns: int, candidates: int, largest: int, seed: int = 0) -> None:
+    """A store of so many campaigns and candidates, the newest of which has `largest` and runs."""
     recorded = read_recorded(home)
     rng = random.Random(seed)
     usual = max(1, (candidates - largest) // max(1, campaigns - 1))
-    made, events = 0, 0
     with Store.open(home) as store:
         for number in range(campaigns):
             is_last = number == campaigns - 1
-            count = largest if is_last else usual
             at = 1_780_000_000.0 + 40_000.0 * number
             problem = PROBLEMS[number % len(PROBLEMS)]
             maker = Maker(recorded, random.Random(rng.random()), new_id(at), at, problem)
-            events += write_campaign(store, maker, count, is_finished=not is_last)
-            made += count
-    return maker, made, events
+            write_campaign(store, maker, largest if is_last else usual, is_finished=not is_last)
+
+
+def go_on(home: Path, campaign: str) -> Maker:
+    """Who makes the next candidates of a campaign of this store."""
+    with Store.open(home, read_only=True) as store, store.sheet(campaign) as sheet:
+        head = sheet.head
+        names, calls = list(sheet.entries), sheet.count_calls()
+    return Maker(
+        read_recorded_again(home),
+        random.Random(0),
+        campaign,
+        head.last_at,
+        head.started.problem,
+        names=names,
+        champion=head.champion,
+        best=1e9,
+        number_of_call=calls,
+    )

@@ -11,11 +11,13 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from ...kernelbench.languages import LANGUAGES
 from .. import metric_words, wording
 from ..conversation import spell_controls
 from ..grouped_checks import group_checks
 from . import words
 from .charts import MOST_POINTS
+from .code import highlight
 from .links import anchor
 from .trace import facts_of
 
@@ -56,6 +58,15 @@ def environment() -> Environment:
 
 def _durations(seconds: Mapping[str, float]) -> list[tuple[str, str]]:
     return [(name, wording.duration(value)) for name, value in seconds.items()]
+
+
+def warm() -> None:
+    """Reads all templates and what colours sources, so that no reader waits for it."""
+    env = environment()
+    for name in env.list_templates():
+        env.get_template(name)
+    for language in LANGUAGES:
+        highlight("", language)
 
 
 def render(template: str, **context: Any) -> str:

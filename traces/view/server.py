@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import threading
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
@@ -34,6 +35,8 @@ def serve(
     """
     import uvicorn
 
+    from .render import warm
+
     if host not in LOOPBACK_HOSTS:
         raise UsageError(
             f"the viewer has no passwords and serves only this machine, not '{host}'",
@@ -51,6 +54,7 @@ def serve(
                 "no web browser could be started", hint=f"open {address} by hand, without --open"
             )
         config = configure(home)
+        threading.Thread(target=warm, daemon=True).start()
         # uvicorn shuts down first and raises again; for a viewer Ctrl-C is the ordinary end.
         with suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
