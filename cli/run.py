@@ -200,7 +200,8 @@ def _tell(outcome: carry_out.RunOutcome, resolved: Resolved, *, as_json: bool) -
         prose.print(line, markup=False, soft_wrap=True)
     if outcome.is_interrupted:
         raise typer.Exit(int(ExitCode.INTERRUPTED))
-    if history.champion is None:
+    # Where nothing can be timed a ranking is all that there is to find.
+    if head.winner is None:
         raise typer.Exit(int(ExitCode.NO_WIN))
 
 

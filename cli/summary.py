@@ -82,7 +82,8 @@ def _winner(head: Head, entry: Entry | None, *, is_running: bool) -> Iterator[st
     verdict = entry.verdict if entry else None
     if entry is None or verdict is None:
         yield from _leader(head)
-        yield "no winner yet" if is_running else f"no verified winner: {head.why_no_winner}"
+        why = f"no verified winner: {head.why_no_winner}"
+        yield "no winner yet" if is_running else head.why_no_winner if head.leader else why
         return
     knobs = " ".join(f"{name}={value}" for name, value in entry.knobs.items())
     yield f"winner: {entry.candidate[:10]} (#{entry.number})  {entry.family}  {knobs}".rstrip()

@@ -282,3 +282,18 @@ def words(process: Path) -> str:
         )
     except OSError:
         return ""
+
+
+@pytest.mark.heavy
+def test_where_nothing_can_be_timed_a_kernel_that_leads_is_a_success(
+    tmp_path: Path, shared_cache: Path
+) -> None:
+    spot = Place(tmp_path, shared_cache)
+    asked = ("run", "softmax", "--target", "sm_90", "--workload", "tiny", "--max-evals", "2")
+    done = spot.kw(*asked)
+    assert done.code == 0, done.err
+    assert "leads by modelled time" in done.out
+    assert "no verified winner" not in done.out
+    told = spot.kw("show", "@last", "--json").document
+    assert (told["best"], told["leader"]["speedup"]) == (None, None)
+    assert told["leader"]["modelled_us"] > 0
