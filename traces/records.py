@@ -225,12 +225,36 @@ MODELLED_US = "modelled_us"
 """The metric that holds a time which was computed and not measured."""
 
 
+class Instruction(Record):
+    """One machine instruction."""
+
+    text: str
+    line: int = 0
+    """Of the candidate's source; 0: of a header, or unknown."""
+
+
+MOST_INSTRUCTIONS = 64
+"""Of one loop that are kept."""
+
+
+class HotCode(Record):
+    """The machine code of a loop that matters, in the order of its addresses."""
+
+    what: str
+    """Which loop it is, and what is known of what a pass takes."""
+    instructions: tuple[Instruction, ...]
+    left_out: int = 0
+    """Those behind the last one that is kept."""
+
+
 class Profile(Record):
     """What is known of how a candidate uses its target."""
 
     metrics: tuple[Metric, ...] = ()
     remarks: tuple[str, ...] = ()
     """The compiler's remarks on the candidate's own loops, capped."""
+    code: tuple[HotCode, ...] = ()
+    """Of the loops that matter, the hottest first; for people, no model is shown it."""
 
     def get(self, name: str) -> float | None:
         """The value of the metric `name`, or None."""

@@ -103,7 +103,7 @@ def _describe(store: Store, sheet: Sheet, name: str, redactor: Redactor) -> page
     """A candidate, whole; of one with a parent what it changed in place of its whole source."""
     page = pages.candidate_page(store, sheet, name, clean=redactor.text)
     is_told = page.change is not None and not page.change.note and name != sheet.head.champion
-    return replace(page, lines=()) if is_told else page
+    return replace(page, lines=(), hot=(), hot_lines=frozenset()) if is_told else page
 
 
 def _choose_steps(sheet: Sheet) -> list[Step]:

@@ -15,6 +15,7 @@ from ..states import CampaignState
 from ..store import Store
 from ..why import list_ancestors
 from .code import CodeDifference, difference, highlight
+from .machine_code import ShownCode, list_hot_lines, show_code
 
 LOG_SHOWN = 60_000
 
@@ -92,6 +93,9 @@ class CandidatePage:
     log_left_out: int
     missing: str
     """Why the source cannot be shown; empty where it can."""
+    hot: tuple[ShownCode, ...]
+    """The machine code of its hot loops."""
+    hot_lines: frozenset[int]
 
 
 def candidate_page(
@@ -111,6 +115,7 @@ def candidate_page(
         change = None if parent_missing else difference(before, source, entry.language)
     previous, following = sheet.find_neighbours(entry)
     log = entry.verdict.log if entry.verdict else ""
+    hot = show_code(entry.verdict.profile if entry.verdict else None, source)
     return CandidatePage(
         entry=entry,
         source=source,
@@ -124,6 +129,8 @@ def candidate_page(
         log=log[-LOG_SHOWN:],
         log_left_out=max(len(log) - LOG_SHOWN, 0),
         missing=missing,
+        hot=hot,
+        hot_lines=list_hot_lines(hot),
     )
 
 

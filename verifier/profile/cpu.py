@@ -18,6 +18,7 @@ from ...kernelbench.problem import Structure
 from ...sandbox.builders.model import Built
 from ...traces.records import Level, Measurement, Metric, Profile
 from . import hot_loop, perf_events
+from .hot_code import code_of_loops
 
 REMARKS = 60
 _VECTORISED = re.compile(r"^(\d+): loop vectorized using (\d+) byte vectors")
@@ -77,7 +78,11 @@ def profile(
         remarks.append(_word_caches(moved, host))
     if measured.roof.startswith(BYTES_ALONE):
         remarks.insert(0, f"roofline_floor_us is of {measured.roof}")
-    return Profile(metrics=tuple(metrics), remarks=(*remarks, *built.remarks)[:REMARKS])
+    return Profile(
+        metrics=tuple(metrics),
+        remarks=(*remarks, *built.remarks)[:REMARKS],
+        code=code_of_loops(seen.loops),
+    )
 
 
 def _list_lacks(seen: Inside) -> list[str]:

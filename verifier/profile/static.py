@@ -28,6 +28,7 @@ from . import amd_listing, emulated, model, remarks, tensor_use, traffic
 from .classes import OpClass
 from .executed import Counts, work_of
 from .fit import FITTED
+from .hot_code import code_of_listing
 from .mix import Mix, mix_of
 from .model import LaunchShape
 from .occupancy import Demand, occupancy
@@ -123,7 +124,11 @@ def static_profile(
             metrics += [*emulated.metrics_of(counted, where), *traffic.metrics_of(counts)]
             said += traffic.remarks_of(counts)
             said += emulated.remarks_of(counted, where, turn_us=main.turn_us)
-    return Profile(metrics=tuple(metrics), remarks=tuple(said[:REMARKS]))
+    return Profile(
+        metrics=tuple(metrics),
+        remarks=tuple(said[:REMARKS]),
+        code=code_of_listing(main.facts.name, main.shape.code) if main else (),
+    )
 
 
 def _code(

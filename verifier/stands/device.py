@@ -223,5 +223,7 @@ class MountedOnDevice(MountedToBeTimed):
 def join_profiles(counted: Profile, known: Profile) -> Profile:
     """What was counted or timed, before what the build says."""
     return Profile(
-        metrics=(*counted.metrics, *known.metrics), remarks=(*counted.remarks, *known.remarks)
+        metrics=(*counted.metrics, *known.metrics),
+        remarks=(*counted.remarks, *known.remarks),
+        code=(*counted.code, *known.code),
     )

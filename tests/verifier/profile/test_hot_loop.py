@@ -15,7 +15,9 @@ from kernelwright.sandbox.builders.cpp import build
 from kernelwright.sandbox.builders.model import Built
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.model import Jail
+from kernelwright.traces.records import MOST_INSTRUCTIONS
 from kernelwright.verifier.profile import hot_loop
+from kernelwright.verifier.profile.hot_code import code_of_loops
 from kernelwright.verifier.profile.hot_loop import Timed, metrics_of, remarks_of
 from kernelwright.verifier.profile.x86 import Kind, find_loops
 
@@ -24,6 +26,7 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("objdump") is None, reason="objdump is not installed"),
 ]
 PROTOTYPE = 'extern "C" void total(int n, const float* x, float* y);'
+HEAD = 'extern "C" void total(int n, const float* x, float* y) {\n'
 ONE_SUM = """
 extern "C" void total(int n, const float* x, float* y) {
   float sum = 0;
@@ -162,3 +165,21 @@ def test_kinds_of_instructions() -> None:
     assert (loop.loads, loop.stores, loop.spills, loop.flops) == (2, 1, 2, 16)
     assert [each.line for each in loop.body] == [4, 4, 4, 4, 0, 0, 0]
     assert loop.depth == 1
+
+
+def test_the_code_of_the_hot_loop_is_kept_with_its_lines(workshop: Workshop) -> None:
+    (code, *_) = code_of_loops(hot_loop.look(workshop, built(workshop, SCALED)))
+    assert code.what.startswith("Hot loop of total")
+    assert "cycles a pass" in code.what
+    texts = [each.text.split()[0] for each in code.instructions]
+    assert any(name.startswith("v") for name in texts)
+    line = 1 + SCALED.splitlines().index("    y[i] = 2.5f * x[i] + 1.0f;")
+    assert line in {each.line for each in code.instructions}
+
+
+def test_of_a_long_loop_the_first_instructions_are_kept(workshop: Workshop) -> None:
+    body = "; ".join(f"y[i + {n} * n] = x[i] / (x[i] + {n})" for n in range(60))
+    source = f"{HEAD}  for (int i = 0; i < n; ++i) {{ {body}; }}\n}}\n"
+    code = code_of_loops(hot_loop.look(workshop, built(workshop, source)))[0]
+    assert len(code.instructions) == MOST_INSTRUCTIONS
+    assert code.left_out > 0

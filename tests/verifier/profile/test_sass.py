@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kernelwright.verifier.profile.hot_code import code_of_listing
 from kernelwright.verifier.profile.mix import (
     OpClass,
     flops_of,
@@ -173,3 +174,13 @@ def test_arithmetic(
     instruction = Instruction(0, opcode, operands)
     assert tile_of(instruction) == tile
     assert flops_of(instruction) == flops
+
+
+def test_the_deepest_loop_is_what_people_are_shown() -> None:
+    (code,) = code_of_listing("row", listings(TEXT)["row"])
+    assert code.what == "SASS of row: its deepest loop, within another"
+    assert [(each.text, each.line) for each in code.instructions] == [
+        ("LDS.128 R8, [R3]", 6),
+        ("BRA `(.L_x_2)", 6),
+    ]
+    assert code_of_listing("row", None) == ()

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The machine code of the loops that matter, with the lines of the source that it came of: kept for
+people who look at a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...kernelbench.targets import Vendor
+from ...traces.records import MOST_INSTRUCTIONS, HotCode, Instruction
+from .hot_loop import Timed
+from .sass import Listing, SassLoop
+
+MOST_LOOPS = 2
+
+
+def code_of_loops(loops: Sequence[Timed]) -> tuple[HotCode, ...]:
+    """Of the hot loops of a C++ kernel, the hottest first."""
+    return tuple(
+        _cut(
+            f"{'Hot loop' if number == 0 else 'Another loop'} of {timed.loop.function}, "
+            f"{timed.cycles:.3g} cycles a pass: bound by {timed.bound}",
+            [(f"{each.name} {each.operands}".rstrip(), each.line) for each in timed.loop.body],
+        )
+        for number, timed in enumerate(loops[:MOST_LOOPS])
+    )
+
+
+def code_of_listing(kernel: str, listing: Listing | None) -> tuple[HotCode, ...]:
+    """Of a GPU's kernel: its deepest loop, of several the longest; all of it where it has none."""
+    if listing is None or not listing.instructions:
+        return ()
+    deep = [loop for loop in listing.loops if loop.depth == listing.depth and not loop.is_repeated]
+    loop = max(deep, key=lambda each: each.last - each.first, default=None)
+    inside = [each for each in listing.instructions if loop is None or each.address in loop]
+    kind = "SASS" if inside[0].vendor is Vendor.NVIDIA else "Machine code"
+    text = [(f"{each.opcode} {each.operands}".rstrip(), each.line) for each in inside]
+    return (_cut(f"{kind} of {kernel}: {_word_loop(loop)}", text),)
+
+
+def _word_loop(loop: SassLoop | None) -> str:
+    if loop is None:
+        return "it has no loop"
+    within = {1: "", 2: ", within another"}.get(loop.depth, f", within {loop.depth - 1} others")
+    return f"its deepest loop{within}"
+
+
+def _cut(what: str, instructions: Sequence[tuple[str, int]]) -> HotCode:
+    """The instructions with their lines, of too many the first."""
+    kept = instructions[:MOST_INSTRUCTIONS]
+    return HotCode(
+        what=what,
+        instructions=tuple(Instruction(text=text, line=line) for text, line in kept),
+        left_out=len(instructions) - len(kept),
+    )
