@@ -13,6 +13,9 @@ from .problem import Prepared
 
 SPREAD, EMPTY = 1.0, 0.25
 """Of the logarithm of an expert's share of the rows; and how many experts have none."""
+AT_END = 0.8
+"""How often the last has a row for sure: one of thousands would have any hardly ever, and whoever
+leaves it out would be right."""
 
 
 def draw_segments(rows: int, experts: int, rng: np.random.Generator) -> np.ndarray:
@@ -20,12 +23,16 @@ def draw_segments(rows: int, experts: int, rng: np.random.Generator) -> np.ndarr
     empty. One expert has far more rows than the others."""
     bounds = np.zeros(experts + 1, np.int32)
     bounds[1:] = np.cumsum(rng.multinomial(rows, _draw_shares(experts, rng)))
+    if rng.random() < AT_END:
+        bounds[1:-1] = np.minimum(bounds[1:-1], rows - 1)
     return bounds
 
 
 def draw_choices(shape: tuple[int, int], experts: int, rng: np.random.Generator) -> np.ndarray:
     """The experts of each token, int32, drawn apart: a token may have one twice."""
     chosen: np.ndarray = rng.choice(experts, shape, p=_draw_shares(experts, rng))
+    if rng.random() < AT_END:
+        chosen.flat[rng.integers(chosen.size)] = experts - 1
     return chosen.astype(np.int32)
 
 

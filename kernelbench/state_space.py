@@ -8,19 +8,31 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Pair
+from .problem import Inputs, Pair
 
 STEPS = (1e-3, 0.1)
 """Of dt, in equal ratios, as Mamba-2 begins its training (arXiv 2405.21060)."""
 RATES = (1.0, 16.0)
 """Of -A, as it begins."""
+FORGOTTEN, FASTEST = 0.5, 10.0
+"""Of the last step's heads with an A beyond FASTEST so many forget all that was before."""
+FAR = 200.0
+"""By exp(-200), which is 0: an exponential without a bound makes any number of it. The last
+step alone does, since sums over a chunk that are subtracted would lose their digits."""
 
 
-def draw_decays(shape: tuple[int, ...], rng: np.random.Generator) -> Pair:
-    """dt of this shape, and A of its last axis."""
+def draw_decays(x: np.ndarray, rng: np.random.Generator, *, are_far: bool = True) -> Inputs:
+    """x, dt of its shape but for the last axis, and A of the last axis of dt; steps are along
+    the axis before. Where decays are far some heads forget all at the last step, and add no more
+    then than at others: x is that much smaller."""
+    shape: tuple[int, ...] = x.shape[:-1]
     low, high = np.log(STEPS)
     dt = np.exp(rng.uniform(low, high, shape)).astype(np.float32)
-    return dt, -rng.uniform(*RATES, shape[-1]).astype(np.float32)
+    rates = rng.uniform(*RATES, shape[-1]).astype(np.float32)
+    last = dt[..., -1, :]
+    forgets = (rng.random(last.shape) < FORGOTTEN) & (rates > FASTEST) & are_far
+    last[forgets] = np.broadcast_to(np.float32(FAR) / rates, last.shape)[forgets]
+    return x * np.minimum(1, np.float32(STEPS[1]) / dt)[..., None], dt, -rates
 
 
 def gate(value: np.ndarray, size: np.ndarray, z: np.ndarray) -> Pair:

@@ -61,8 +61,8 @@ def values(
     x *= np.float32(1000 if family is Family.LARGE else 1)
     b, c = (draw(kind, (M * L, N), rng, varies=0, max_decades=0.5) for _ in "BC")
     thin_columns(family, c, rng)
-    decays = draw_decays((M, L, H), rng)
-    return x.reshape(M, L, H, P), *decays, b.reshape(M, L, N), c.reshape(M, L, N)
+    decayed = draw_decays(x.reshape(M, L, H, P), rng)
+    return *decayed, b.reshape(M, L, N), c.reshape(M, L, N)
 
 
 def oracle(x: Any, dt: Any, A: Any, B: Any, C: Any) -> Expected:

@@ -56,9 +56,8 @@ def values(family: Family, rng: np.random.Generator, M: int, H: int, P: int, N: 
     thin_columns(family, c, rng)
     blemish(family, state, rng)
     blemish(family, x, rng, (np.nan,))
-    z = 2 * noise((M, H, P), rng)
-    shaped = state.reshape(M, H, P, N), x.reshape(M, H, P), z
-    return *shaped, *draw_decays((M, H), rng), b, c, noise((H,), rng)
+    x, *decays = draw_decays(x.reshape(M, H, P), rng, are_far=family is not Family.NONFINITE)
+    return state.reshape(M, H, P, N), x, 2 * noise((M, H, P), rng), *decays, b, c, noise((H,), rng)
 
 
 def oracle(state: Any, x: Any, z: Any, dt: Any, A: Any, B: Any, C: Any, D: Any) -> Any:

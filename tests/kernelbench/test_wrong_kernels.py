@@ -1,4 +1,4 @@
-"""Kernels of integer arithmetic as they are often written: right but for one step, and refused."""
+"""Kernels as they are often written: right but for one step, and refused."""
 
 from __future__ import annotations
 
@@ -87,6 +87,36 @@ def _convolve(i: Arrays, *, has_bare_border: bool = False) -> np.ndarray:
     return found[:, half : found.shape[1] - half, half : found.shape[2] - half]
 
 
+def _merge(i: Arrays, *, has_short_maximum: bool = False) -> np.ndarray:
+    """With a short maximum it has the upper half of a float's bits."""
+    is_full = i["size"] > 0
+    m = np.where(is_full, i["m"].astype(np.float64), -np.inf)
+    top = m.max(0).astype(np.float32)
+    if has_short_maximum:
+        top = (top.view(np.uint32) + np.uint32(0x8000) & np.uint32(0xFFFF0000)).view(np.float32)
+    weights = np.where(is_full, i["size"] * np.exp(m - np.where(is_full.any(0), top, 0.0)), 0.0)
+    total = weights.sum(0)[:, None]
+    sums = (weights[..., None] * i["o"]).sum(0)
+    return np.asarray(np.where(total > 0, sums / np.where(total > 0, total, 1.0), 0.0))
+
+
+def _exponentiate(a: np.ndarray) -> np.ndarray:
+    """As vectors of eight numbers do, with no bound below: halves of a power have 8 bits each."""
+    n = np.rint(a / np.log(2)).astype(np.int32)
+    halves = [(each + 127 << 23).view(np.float32) for each in (n >> 1, n - (n >> 1))]
+    return np.asarray(np.exp(a - n * np.log(2)) * halves[0] * halves[1])
+
+
+def _scan(i: Arrays, exp: Callable[[np.ndarray], np.ndarray] = np.exp) -> np.ndarray:
+    x = (i["dt"][..., None] * i["x"]).astype(np.float64)
+    state, y = 0.0, np.empty_like(x)
+    for t in range(x.shape[1]):
+        kept = exp(i["dt"][:, t] * i["A"])[..., None, None]
+        state = state * kept + x[:, t, ..., None] * i["B"][:, t, None, None]
+        y[:, t] = (state * i["C"][:, t, None, None]).sum(-1)
+    return y
+
+
 KERNELS: dict[str, tuple[Kernel, dict[str, Kernel]]] = {
     "shiftmax": (
         _shiftmax,
@@ -122,6 +152,14 @@ KERNELS: dict[str, tuple[Kernel, dict[str, Kernel]]] = {
     "conv2d_w8a8": (
         _convolve,
         {"a border of code 0": partial(_convolve, has_bare_border=True)},
+    ),
+    "attention_partial_merge": (
+        _merge,
+        {"a maximum of eight bits": partial(_merge, has_short_maximum=True)},
+    ),
+    "mamba2_ssd_chunk_scan": (
+        _scan,
+        {"an exponential without a bound below": partial(_scan, exp=_exponentiate)},
     ),
 }
 """By problem: the right one, and those that lack a step."""
