@@ -1,7 +1,8 @@
 """Makes wrong kernels of right ones and counts those that the referee refuses.
 
     python benchmarks/mutants.py [--count 1500] [--emulated 60] [--seed 0] [--workers N]
-                                 [--seconds S] [--out docs/results/mutants.md] [PROBLEM …]
+                                 [--seconds S] [--title WORDS] [--out docs/results/mutants.md]
+                                 [PROBLEM …]
 
 `--count` C++ mutants over all problems, `--emulated` of CUDA and as many of Triton, beside those
 that are right by an argument, the same program or none. What was said of each is kept under
@@ -18,7 +19,7 @@ import sys
 import time
 from pathlib import Path
 
-from mutants_page import page
+from mutants_page import head_of, page
 
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.languages import CPP, CUDA, TRITON, Language
@@ -74,9 +75,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=len(usable_cpus()))
     parser.add_argument("--seconds", type=float, default=float("inf"))
+    parser.add_argument("--title", default="Mutants of right kernels", help="of the page")
     parser.add_argument("--out", type=Path, default=Path("docs/results/mutants.md"))
     asked = parser.parse_args()
     asked.until = time.monotonic() + asked.seconds
+    counts = f"--count {asked.count} --emulated {asked.emulated}"
+    asked.command = f"benchmarks/mutants.py {counts} PROBLEM…" if asked.problems else "make mutants"
     asked.problems = asked.problems or registry.names()
     return asked
 
@@ -92,8 +96,10 @@ def main() -> int:
         judge_beside(queues, quota, asked)
     found: list[Finding] = []
     for file in sorted((FOLDER / str(asked.seed)).glob("*.jsonl")):
-        found += load_findings(file)
-    text, unexplained = page(found, {str(one): count for one, count in planned.items()}, asked.seed)
+        found += [each for each in load_findings(file) if each.problem in asked.problems]
+    counts = {str(one): count for one, count in planned.items()}
+    head = head_of(asked.title, asked.command, asked.seed)
+    text, unexplained = page(head, found, counts)
     asked.out.write_text(text)
     print(text)
     return 1 if unexplained else 0

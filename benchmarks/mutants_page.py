@@ -23,14 +23,12 @@ def is_wrong(because: Because | None) -> bool:
     return because is None or because.kind == "missed"
 
 
-def page(found: list[Finding], planned: dict[str, int], seed: int) -> tuple[str, list[Finding]]:
-    """The page, and those that survived unexplained."""
-    told = [(f, explain(f) if f.outcome == SURVIVED else None) for f in found]
-    unexplained = [f for f, because in told if f.outcome == SURVIVED and because is None]
-    lines = [
-        "# Mutants of right kernels",
+def head_of(title: str, command: str, seed: int) -> list[str]:
+    """What was done, and where."""
+    return [
+        f"# {title}",
         "",
-        f"Made by `make mutants` on {datetime.date.today()}, seed {seed}. Right kernels "
+        f"Made by `{command}` on {datetime.date.today()}, seed {seed}. Right kernels "
         "(skeletons, recipes, `tests/honest`) with one mistake each, put before the referee on "
         "the workload `tiny`, CUDA and Triton in emulation: screened, then in full what passed "
         "that, without timing. A mutant that survived and is right on every input, by an argument "
@@ -39,6 +37,17 @@ def page(found: list[Finding], planned: dict[str, int], seed: int) -> tuple[str,
         "",
         f"Machine: {machine()}.",
         "",
+    ]
+
+
+def page(
+    head: list[str], found: list[Finding], planned: dict[str, int]
+) -> tuple[str, list[Finding]]:
+    """The page, and those that survived unexplained."""
+    told = [(f, explain(f) if f.outcome == SURVIVED else None) for f in found]
+    unexplained = [f for f, because in told if f.outcome == SURVIVED and because is None]
+    lines = [
+        *head,
         *_summary(told, planned),
         *_shares("operator", told, lambda f: f.operator, [o.name for o in OPERATORS]),
         *_shares("problem", told, lambda f: f.problem, sorted({f.problem for f in found})),
@@ -122,6 +131,8 @@ def _shares(
 def _gate(finding: Finding) -> str:
     """What caught it: the gate that an answer failed, or how the process ended."""
     named = re.match(r"correct on [^:]*: ([^:]*):", finding.reason)
+    if not named and finding.check.startswith("correct on hidden shape"):
+        return "correct on a hidden shape"
     return named[1] if named else finding.check
 
 

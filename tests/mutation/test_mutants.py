@@ -211,6 +211,29 @@ def test_an_argument_speaks_of_nothing_but_what_it_names(
     assert fits(row, mutant) is fits(row, finding) is is_meant
 
 
+@pytest.mark.parametrize(
+    ("problem", "operator", "after", "is_right_there"),
+    [
+        ("gat_fused", "tail at a residue", "h < (c.H) - ((c.H) % 32 == 14);", True),
+        ("gat_fused", "tail at a residue", "h < (H) - ((H) % 32 == 8);", False),
+        ("gat_fused", "tail at a residue", "k < (K) - ((K) % 32 == 14);", False),
+        ("gat_fused", "tail beyond a size", "h < (H) - ((H) > 100);", True),
+        ("gat_fused", "tail beyond a size", "h < (own) - ((own) > 100);", False),
+        ("gat_fused", "axis at a residue", "{ if (H > 1 && H % 4 == 1) --H;", True),
+        ("gat_fused", "axis at a residue", "{ if (H > 1 && H % 4 == 3) --H;", False),
+        ("bsr_sdd", "stops at a size", "d < ((D) > 4096 ? (D) - ((D) - 4096) : (D));", True),
+        ("bsr_sdd", "stops at a size", "d < ((D) > 1000 ? (D) - ((D) - 1000) : (D));", False),
+        ("hadamard_transform", "tail at a residue", "n < (N) - ((N) % 16 == 4);", False),
+        ("hadamard_transform", "tail at a residue", "n < (N) - ((N) % 16 == 6);", True),
+    ],
+)
+def test_what_goes_wrong_at_no_declared_length_is_right(
+    problem: str, operator: str, after: str, is_right_there: bool
+) -> None:
+    made = Mutant(Original("", problem, CPP, ""), operator, 1, "", after, "")
+    assert is_right(made) is is_right_there
+
+
 def test_a_killed_run_is_read_up_to_where_it_was(tmp_path: Path) -> None:
     file = tmp_path / "softmax-cpp.jsonl"
     assert load_findings(file) == []
