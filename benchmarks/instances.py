@@ -42,6 +42,8 @@ CALLS = 4
 """That an instance makes for each CPU's place in a batch, so that a pipe's time is little."""
 TORCH = "torch eager"
 BOOTSTRAP = 2000
+QUIET = 0.5
+"""Fewer other processes, in a minute's mean, leave an instance of all threads its CPUs."""
 
 
 class Found(NamedTuple):
@@ -174,8 +176,24 @@ def compare(problem: Problem, side: str, library: str, rounds: int) -> Found:
     return Found(problem.name, workload, side, alone_us, float(np.median(ratios)), low, high)
 
 
-def page(found: Sequence[Found], rounds: int) -> str:
-    """As Markdown."""
+def tell_load(before: float) -> str:
+    """A sentence, where others ran meanwhile."""
+    if before < QUIET:
+        return ""
+    return (
+        f"**The machine was shared**: before this began {before:.1f} other processes ran on its "
+        f"{len(usable_cpus())} CPUs. An instance of all threads waits at the end of each call for "
+        "the thread that others keep from running, and one of a single thread never does: ratios "
+        "are then those of a shared machine, and say nothing of an idle one."
+    )
+
+
+def page(found: Sequence[Found], rounds: int, load: float) -> str:
+    """As Markdown.
+
+    Args:
+        load: how many processes ran before it began.
+    """
     better = sum(each.low > 1.0 for each in found)
     worse = sum(each.high < 1.0 for each in found)
     lines = [
@@ -188,6 +206,8 @@ def page(found: Sequence[Found], rounds: int) -> str:
         "the other, or by an instance for each CPU at the same time. Packrat (arXiv 2311.18174) "
         "reports 1.43 to 1.83 times for whole models on CPUs of many cores. The ratio is above 1 "
         "where several instances are faster, with its 95 % interval over pairs of rounds.",
+        "",
+        *filter(None, [tell_load(load)]),
         "",
         f"Several instances are faster in {better} of {len(found)} rows, slower in {worse}.",
         "",
@@ -214,7 +234,7 @@ def main() -> None:
     if given.serve:
         serve(given.serve, given.library)
         return
-    found = []
+    found, load = [], os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         for name in given.problems:
             problem = registry.get(name)
@@ -222,7 +242,7 @@ def main() -> None:
             for side, library in sides:
                 found.append(compare(problem, side, library, given.rounds))
                 print(json.dumps(found[-1]._asdict(), default=float), flush=True)
-    given.out.write_text(page(found, given.rounds))
+    given.out.write_text(page(found, given.rounds, load))
 
 
 if __name__ == "__main__":
