@@ -25,8 +25,8 @@ BY_COMMAND = {
 }
 """One problem of each language goes through `eval` itself, the others to a referee that is open."""
 TARGETS = {"cpp": "cpu", "python": "cpu", "cuda": "sm_90", "triton": "sm_90"}
-HALVES = [name_in(problem.name, "f16") for problem in problems() if "f16" in problem.policies]
-EVERY = sorted(set(product((*names(), *HALVES), LANGUAGES)) - BY_COMMAND)
+NARROWED = [name_in(problem.name, policy) for problem in problems() for policy in problem.policies]
+EVERY = sorted(set(product((*names(), *NARROWED), LANGUAGES)) - BY_COMMAND)
 OTHERS = at_most(12, EVERY)
 """Of all languages, with problems that differ."""
 
