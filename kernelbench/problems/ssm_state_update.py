@@ -47,10 +47,10 @@ PROBLEM = {
 
 
 def values(family: Family, rng: np.random.Generator, M: int, H: int, P: int, N: int) -> Inputs:
-    """Steps and decays as trained models have them; LARGE is a state of thousands."""
+    """Steps and decays as trained models have them; LARGE is a state that gives y of hundreds and more."""
     kind = Family.NORMAL if family is Family.LARGE else family
     state = draw(kind, (M * H * P, N), rng, varies=0, max_decades=0.5)
-    state *= np.float32(1000 if family is Family.LARGE else 1)
+    state *= np.float32(500 / N if family is Family.LARGE else 1)  # a half holds y
     x = draw(kind, (M * H, P), rng, varies=0, max_decades=0.5)
     b, c = (draw(kind, (M, N), rng, varies=0, max_decades=0.5) for _ in "BC")
     thin_columns(family, c, rng)
