@@ -53,6 +53,8 @@ CREATE TABLE candidates (
     PRIMARY KEY (campaign, candidate)
 );
 CREATE INDEX candidates_by_number ON candidates (campaign, number);
+CREATE INDEX candidates_by_status ON candidates (campaign, status, number);
+CREATE INDEX candidates_by_family ON candidates (campaign, family, number);
 CREATE INDEX candidates_by_grade ON candidates (campaign, grade, figure, number);
 CREATE TABLE steps (
     campaign TEXT NOT NULL REFERENCES campaigns (id),
@@ -78,6 +80,7 @@ CREATE TABLE calls (
     row TEXT NOT NULL,
     PRIMARY KEY (campaign, number)
 );
+CREATE INDEX calls_by_step ON calls (campaign, step);
 CREATE INDEX calls_by_key ON calls (campaign, call);
 CREATE INDEX calls_by_place ON calls (campaign, place);
 CREATE INDEX calls_by_share ON calls

@@ -117,6 +117,7 @@ class Sheet:
         self.campaign = self.head.campaign
         self.entries = Entries(self._query, self.campaign)
         """The outlines of its candidates."""
+        self._shares: list[Share] | None = None
 
     @classmethod
     def of_events(cls, events: Sequence[Event]) -> Self:
@@ -146,10 +147,8 @@ class Sheet:
 
     def count(self, status: str = "") -> int:
         """How many candidates have this status; without one, how many there are."""
-        if not status:
-            return self.head.proposed
-        text = "SELECT count(*) FROM candidates WHERE campaign = ? AND status = ?"
-        return int(self._query(text, [self.campaign, status])[0][0])
+        counts = {each.value: count for each, count in self.head.by_status.items()}
+        return counts.get(status, 0) if status else self.head.proposed
 
     def list_entries(
         self, status: str = "", sort: str = "number", skip: int = 0, most: int = -1
@@ -271,8 +270,9 @@ class Sheet:
 
     def count_calls(self) -> int:
         """How many questions were asked of models."""
-        text = "SELECT count(*) FROM calls WHERE campaign = ?"
-        return int(self._query(text, [self.campaign])[0][0])
+        # They have the numbers from 1 on: the last one is found at once.
+        text = "SELECT max(number) FROM calls WHERE campaign = ?"
+        return int(self._query(text, [self.campaign])[0][0] or 0)
 
     def list_calls(
         self, skip: int = 0, most: int = -1, place: Place | None = None
@@ -282,11 +282,11 @@ class Sheet:
         Args:
             place: round and slot, of which alone they are.
         """
-        number = 0 if place is None else self.number_of_step(place) or 0
-        at = "" if place is None else " AND step = ?"
+        step = 0 if place is None else self.number_of_step(place) or 0
+        at = "number > ?" if place is None else "step = ?"
         rows = self._query(
-            f"SELECT row FROM calls WHERE campaign = ?{at} ORDER BY number LIMIT ? OFFSET ?",
-            [self.campaign, *([] if place is None else [number]), most, skip],
+            f"SELECT row FROM calls WHERE campaign = ? AND {at} ORDER BY number LIMIT ?",
+            [self.campaign, skip if place is None else step, most],
         )
         return [read_call(text) for (text,) in rows]
 
@@ -312,6 +312,11 @@ class Sheet:
 
     def share_spending(self) -> list[Share]:
         """The spending by model and purpose, the one with most tokens first."""
+        if self._shares is None:
+            self._shares = self._share_spending()
+        return self._shares
+
+    def _share_spending(self) -> list[Share]:
         rows = self._query(
             "SELECT model, purpose, count(*), sum(failures), sum(tokens),"
             " CASE WHEN count(*) = count(usd) THEN sum(usd) END, max(is_estimated), sum(seconds)"
@@ -326,8 +331,8 @@ class Sheet:
 
     def count_steps(self) -> int:
         """How many places of the workflow something happened at."""
-        text = "SELECT count(*) FROM steps WHERE campaign = ?"
-        return int(self._query(text, [self.campaign])[0][0])
+        text = "SELECT max(number) FROM steps WHERE campaign = ?"
+        return int(self._query(text, [self.campaign])[0][0] or 0)
 
     def list_places(self, slot: str) -> list[tuple[int, Place]]:
         """The places of this slot of all rounds, each with which of all places it is."""
@@ -346,9 +351,9 @@ class Sheet:
     def list_steps(self, skip: int = 0, most: int = -1) -> list[Step]:
         """Places of the workflow with all that happened there, in the order they began."""
         rows = self._query(
-            "SELECT number, place, seqs FROM steps WHERE campaign = ? ORDER BY number"
-            " LIMIT ? OFFSET ?",
-            [self.campaign, most, skip],
+            "SELECT number, place, seqs FROM steps WHERE campaign = ? AND number > ?"
+            " ORDER BY number LIMIT ?",
+            [self.campaign, skip, most],
         )
         seqs = sorted({seq for _, _, text in rows for seq in json.loads(text)})
         told = transcribe(self._read(seqs))

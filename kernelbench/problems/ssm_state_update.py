@@ -47,7 +47,7 @@ PROBLEM = {
 
 
 def values(family: Family, rng: np.random.Generator, M: int, H: int, P: int, N: int) -> Inputs:
-    """Steps and decays as trained models have them; LARGE is a state that gives y of hundreds and more."""
+    """Steps and decays as trained models have them; LARGE is a state for large y."""
     kind = Family.NORMAL if family is Family.LARGE else family
     state = draw(kind, (M * H * P, N), rng, varies=0, max_decades=0.5)
     state *= np.float32(500 / N if family is Family.LARGE else 1)  # a half holds y
