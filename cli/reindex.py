@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 
 def reindex(
-    ctx: typer.Context, home: common.HomeOption = None, as_json: common.JsonOption = False
+    ctx: typer.Context,
+    is_whole: Annotated[
+        bool, typer.Option("--all", help="Of all campaigns, also where it seems to be in order.")
+    ] = False,
+    home: common.HomeOption = None,
+    as_json: common.JsonOption = False,
 ) -> None:
     """Make lists and pages of campaigns fast that an earlier version recorded.
 
@@ -30,7 +35,7 @@ def reindex(
     prose = common.console(config)
     done = []
     with Store.open(config.home) as store:
-        for campaign in store.rebuild_index(store.stale()):
+        for campaign in store.rebuild_index(store.campaigns() if is_whole else store.stale()):
             done.append(campaign)
             prose.print(campaign, highlight=False)
     if as_json:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from ..errors import UsageError
+from ..errors import StorageError, UsageError
 from .events import CampaignStarted, Event
 from .fold import Entry
 from .head import Head, head_of, read_head
@@ -21,6 +22,20 @@ from .names import BEST
 from .outline import fill, read_outline
 from .place import Place
 from .transcript import Call, CallRow, Share, Step, name_call, transcribe
+
+
+@contextmanager
+def _understanding(campaign: str) -> Iterator[None]:
+    """What stands in the index and makes no sense is an error that says how it is made anew."""
+    try:
+        yield
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise StorageError(
+            f"what stands beside the events of campaign {campaign} cannot be understood "
+            f"({type(error).__name__}); its events are another matter",
+            hint="`kernelwright reindex --all` writes it anew from them",
+        ) from error
+
 
 Query = Callable[[str, Sequence[Any]], list[tuple[Any, ...]]]
 """Runs a statement and gives its rows."""
@@ -91,7 +106,8 @@ class Entries(Mapping[str, Entry]):
 
     def keep(self, outlines: Iterable[str]) -> list[Entry]:
         """Reads outlines as they are stored, and remembers them."""
-        entries = [read_outline(text) for text in outlines]
+        with _understanding(self._campaign):
+            entries = [read_outline(text) for text in outlines]
         self._read |= {entry.candidate: entry for entry in entries}
         return entries
 
@@ -219,7 +235,10 @@ class Sheet:
             "SELECT candidate, parents, grade FROM candidates WHERE campaign = ? ORDER BY number",
             [self.campaign],
         )
-        return [Branch(name, tuple(parents.split()), rank < REST) for name, parents, rank in rows]
+        with _understanding(self.campaign):
+            return [
+                Branch(name, tuple(parents.split()), rank < REST) for name, parents, rank in rows
+            ]
 
     def read_whole(self, candidates: Iterable[str]) -> dict[str, Entry]:
         """Candidates with all that was recorded of them, in this order; not those that there are
@@ -227,9 +246,11 @@ class Sheet:
         found = self.entries.find(candidates)
         seqs = sorted({seq for entry in found.values() for seq in entry.seqs})
         events = {event.seq: event for event in self._read(seqs)}
-        return {
-            name: fill(entry, (events[seq] for seq in entry.seqs)) for name, entry in found.items()
-        }
+        with _understanding(self.campaign):
+            return {
+                name: fill(entry, (events[seq] for seq in entry.seqs))
+                for name, entry in found.items()
+            }
 
     def find(self, text: str) -> str:
         """The candidate that `text` names: its number, an id's unique beginning, or `@best`.
@@ -288,7 +309,8 @@ class Sheet:
             f"SELECT row FROM calls WHERE campaign = ? AND {at} ORDER BY number LIMIT ?",
             [self.campaign, skip if place is None else step, most],
         )
-        return [read_call(text) for (text,) in rows]
+        with _understanding(self.campaign):
+            return [read_call(text) for (text,) in rows]
 
     def find_call(self, text: str) -> Call:
         """The call that `text` names, see `transcript.name_call`, with all that was recorded."""
@@ -303,12 +325,13 @@ class Sheet:
             rows = self._query(
                 f"{columns} ORDER BY number LIMIT ?", [self.campaign, _MOST_SUGGESTED]
             )
-        key = name_call(rows, text)
-        ((number,),) = self._query(
-            "SELECT step FROM calls WHERE campaign = ? AND call = ?", [self.campaign, key]
-        )
-        (step,) = self.list_steps(number - 1, 1)
-        return next(call for call in step.calls if call.requested.call == key)
+        with _understanding(self.campaign):
+            key = name_call(rows, text)
+            ((number,),) = self._query(
+                "SELECT step FROM calls WHERE campaign = ? AND call = ?", [self.campaign, key]
+            )
+            found = (call for step in self.list_steps(number - 1, 1) for call in step.calls)
+            return {call.requested.call: call for call in found}[key]
 
     def share_spending(self) -> list[Share]:
         """The spending by model and purpose, the one with most tokens first."""
@@ -355,15 +378,17 @@ class Sheet:
             " ORDER BY number LIMIT ?",
             [self.campaign, skip, most],
         )
-        seqs = sorted({seq for _, _, text in rows for seq in json.loads(text)})
+        with _understanding(self.campaign):
+            seqs = sorted({int(seq) for _, _, text in rows for seq in json.loads(text)})
         told = transcribe(self._read(seqs))
         calls = self._query(
             "SELECT call, number FROM calls WHERE campaign = ? AND step BETWEEN ? AND ?",
             [self.campaign, rows[0][0] if rows else 0, rows[-1][0] if rows else -1],
         )
-        for key, number in calls:
-            told.calls[key].number = number
-        found = [told.steps[Place.parse(place)] for _, place, _ in rows]
+        with _understanding(self.campaign):
+            for key, number in calls:
+                told.calls[key].number = number
+            found = [told.steps[Place.parse(place)] for _, place, _ in rows]
         for step, (number, _, _) in zip(found, rows, strict=True):
             step.number = number
         return found

@@ -23,6 +23,7 @@ from kernelwright.traces.events import AuditOutcome, CampaignAudited, CampaignFi
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Depth, Status
 from kernelwright.traces.report import render_report
+from kernelwright.traces.sheet import Sheet
 from kernelwright.traces.store import Store
 from kernelwright.traces.view import charts
 from kernelwright.traces.view.links import ReportLinks
@@ -87,9 +88,26 @@ def _look_at(store: Store, campaign: str) -> None:
     looked = Campaign(store.home, campaign, store.is_running(campaign))
     assert looked.state
     assert "<!doctype html>" in render_report(store, campaign, charts=False).lower()
-    json.dumps(charts.campaign_chart(history, ReportLinks().candidate))
+    with suppress(KernelwrightError), looked.open() as (_, sheet):
+        _look_at_sheet(sheet)
     measurements = (m for e in history.entries.values() for v in e.verdicts for m in v.measurements)
     json.dumps([charts.timing_chart(measurement) for measurement in measurements])
+
+
+def _look_at_sheet(sheet: Sheet) -> None:
+    """What stands beside the events may be damaged by itself."""
+    for read in (
+        lambda: charts.campaign_chart(sheet, ReportLinks().candidate),
+        lambda: [each.number for each in sheet.list_entries()],
+        lambda: [each.candidate for each in sheet.read_whole(sheet.entries).values()],
+        lambda: [each.family for each in sheet.list_families()],
+        lambda: [each.model for each in sheet.share_spending()],
+        lambda: [each.number for each in sheet.list_calls()],
+        lambda: [len(each.calls) for each in sheet.list_steps()],
+        lambda: sheet.find_call("1").number,
+    ):
+        with suppress(KernelwrightError):
+            json.dumps(read())
 
 
 def check_rows(drawn: tuple[str, str, int, Any, list[Any]]) -> None:
@@ -99,6 +117,8 @@ def check_rows(drawn: tuple[str, str, int, Any, list[Any]]) -> None:
         with closing(sqlite3.connect(home / FILE)) as connection:
             connection.executescript("DROP TRIGGER events_stay; DROP TRIGGER events_remain;")
             rows = connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+            if not rows:  # no model was asked
+                return
             rowid, held = rows[row % len(rows)]
             if column == "payload" and changes:
                 value = json.dumps(json_edited(json.loads(held), changes))
@@ -135,6 +155,10 @@ _CELLS = st.sampled_from(
     [("events", "payload")] * 6
     + [("events", column) for column in ("campaign", "at", "kind", "seq")]
     + [("campaigns", "id"), ("campaigns", "at")]
+    + [("lines", column) for column in ("document", "head", "seq", "form")]
+    + [("candidates", column) for column in ("outline", "number", "grade", "parents", "status")]
+    + [("steps", column) for column in ("seqs", "place", "number")]
+    + [("calls", column) for column in ("row", "step", "call", "usd")]
 )
 _HELD = st.one_of(
     st.none(),
