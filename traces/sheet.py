@@ -412,5 +412,5 @@ def _read_head(query: Query, campaign: str, started: CampaignStarted) -> Head | 
     )
     try:
         return read_head(rows[0][0], started) if rows else None
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         return None  # damaged: events have it all
