@@ -55,7 +55,8 @@ def demo(
         common.emit(document)
         return
     common.put(campaign)
-    flag = common.home_flag(resolved)
+    named = common.home_flag(resolved)
+    flag = f" {named}" if named else ""
     prose = common.console(resolved.config)
     told = "is in the home already" if is_there else f"recorded elsewhere, {events} events"
     for line in (

@@ -27,6 +27,7 @@ def test_a_recorded_campaign_is_put_into_the_home_once(kw_here: Command, tmp_pat
     assert (first["was_there"], second["was_there"]) == (False, True)
     assert first["campaign"] == second["campaign"]
     told = kw_here("demo", "--models", "--home", str(tmp_path / "home"))
+    assert f"--calls --home {tmp_path}" in told.err
     assert told.out.strip() == first["campaign"]
     assert "nothing was asked or run here" in told.err
 
