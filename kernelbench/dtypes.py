@@ -116,6 +116,11 @@ class DType:
             return self.last_finite
         return (2.0 - 2.0 ** (1 - self.digits)) * 2.0 ** (1 - self.least_exponent)
 
+    @property
+    def is_wide(self) -> bool:
+        """Whether a float holds about what float32 holds, as bfloat16 does."""
+        return self.largest > 2.0**118
+
 
 FLOAT64 = DType(
     "float64",

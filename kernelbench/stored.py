@@ -42,7 +42,7 @@ def store(
         return array
     if dtype.is_integral:
         return _quantise(array, dtype, family, is_constant=is_constant)
-    if not is_constant and dtype.largest < DTYPES["float32"].largest / 2**10:
+    if not is_constant and not dtype.is_wide:
         array = _bring_into_range(array, min(SUMMED, dtype.largest) if is_summed else dtype.largest)
     with np.errstate(over="ignore"):
         found: np.ndarray = array.astype(host)

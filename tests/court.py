@@ -24,7 +24,8 @@ RETRIED = (Status.SUSPECT, Status.TIMED_OUT)
 MOST_OPEN = 4
 """Referees, and emulated stands, that stay open: with torch in them they take half a GB each."""
 
-_Key = tuple[str, str, str]
+EAGER, COMPILED = "torch eager", "torch.compile"
+_Key = tuple[str, ...]
 _Opened = TypeVar("_Opened", RefereeProcess, Stand)
 
 
@@ -36,14 +37,16 @@ class Court:
         self._open: dict[_Key, RefereeProcess] = {}
         self._emulated: dict[_Key, Stand] = {}
 
-    def referee(self, problem: str, workload: str = "tiny", jail: str = "auto") -> RefereeProcess:
-        """A running referee for the problem's workload, with torch eager as its baseline."""
+    def referee(
+        self, problem: str, workload: str = "tiny", jail: str = "auto", baseline: str = EAGER
+    ) -> RefereeProcess:
+        """A running referee for the problem's workload, with one baseline."""
 
         def opened() -> RefereeProcess:
-            task = self._task(problem, workload, jail=jail, baselines=("torch eager",))
+            task = self._task(problem, workload, jail=jail, baselines=(baseline,))
             return open_referee(task)
 
-        return _kept(self._open, (problem, workload, jail), opened)
+        return _kept(self._open, (problem, workload, jail, baseline), opened)
 
     def judge(
         self,

@@ -79,7 +79,7 @@ def oracle(
 
 
 def by_compile(torch: Any, u: Any, sv: Any, chunk: Any, cos: Any, sin: Any) -> Any:
-    """Rows gathered, a product of each head, and its turn."""
-    rows, c, s = (each.unflatten(0, (-1, 8))[chunk] for each in (u, cos, sin))
-    a, b = torch.matmul(rows.flatten(1, 2), sv).unflatten(1, (-1, 8)).chunk(2, -1)
+    """Rows gathered, a product of each head, and its turn, in float32 whatever the tensors are."""
+    rows, c, s = (each.float().unflatten(0, (-1, 8))[chunk] for each in (u, cos, sin))
+    a, b = torch.matmul(rows.flatten(1, 2), sv.float()).unflatten(1, (-1, 8)).chunk(2, -1)
     return torch.cat((a * c - b * s, b * c + a * s), -1)

@@ -74,6 +74,7 @@ def oracle(x: np.ndarray, R: np.ndarray, L: np.ndarray, B: int, P: int) -> Expec
 
 
 def by_compile(torch: Any, x: Any, R: Any, L: Any) -> Any:
-    """Two products of batches of matrices; the permutations are views."""
-    h = torch.bmm(x.transpose(0, 1), R.transpose(1, 2))
-    return torch.bmm(h.permute(2, 1, 0), L.transpose(1, 2)).permute(1, 2, 0)
+    """Two products of batches of matrices, in float32 whatever the tensors are; the permutations
+    are views."""
+    h = torch.bmm(x.float().transpose(0, 1), R.float().transpose(1, 2))
+    return torch.bmm(h.permute(2, 1, 0), L.float().transpose(1, 2)).permute(1, 2, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from kernelwright.kernelbench.policies import name_in
 from kernelwright.kernelbench.registry import names, problems
 from kernelwright.kernelbench.skeleton import skeleton
 from kernelwright.sandbox.builders import toolchain
-from kernelwright.tests.court import Court
+from kernelwright.tests.court import COMPILED, Court
 from kernelwright.tests.sampling import at_most
 from kernelwright.traces.records import Depth, Status
 
@@ -63,7 +64,12 @@ def test_a_skeleton_is_found_right(
     printed = kw_here("problems", problem, "--signature", language)
     assert (printed.code, printed.err) == (0, "")
     if TARGETS[language] == "cpu":
-        verdict = court.judge(printed.out, problem, language=language, expected=(Status.SUSPECT,))
+        expected = (Status.SUSPECT,)
+        judge = partial(court.judge, printed.out, problem, language=language, expected=expected)
+        try:
+            verdict = judge()
+        except PrerequisiteError:  # torch, which rounds to a half after each step
+            verdict = judge(baseline=COMPILED)
     else:
         verdict = court.look(printed.out, problem, language, Depth.SCREEN)
     # SUSPECT: every answer was right, and a busy machine's clocks could not be believed.

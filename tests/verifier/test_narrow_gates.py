@@ -146,3 +146,13 @@ def test_whole_numbers_that_are_no_codes_are_exact() -> None:
     value = np.array([[0.0, 1.0, 2.0]])
     assert passes(value.astype(np.int8), Expected(value, value), Precision())
     assert not passes(np.array([[0, 1, 3]], np.int8), Expected(value, value + 1e9), Precision())
+
+
+@pytest.mark.parametrize(("dtype", "strange"), [(FLOAT16, 1), (BFLOAT16, 3)], ids=str)
+def test_an_answer_beyond_float16_may_be_infinite_and_is_never_nan(dtype, strange) -> None:
+    """What is told of a whole answer without the truth: sums in float32 may be beyond a half."""
+    got = np.array([1.0, np.inf, -np.inf, np.nan]).astype(host_dtype(dtype))
+    found = gates.look_over("y", got, Family.NORMAL, poison=PATTERNS[0])
+    assert [check.figure for check in found] == [0, strange]
+    found = gates.look_over("y", got[1:2], Family.NORMAL, poison=PATTERNS[0])
+    assert all(check.passed for check in found) == (dtype is FLOAT16)

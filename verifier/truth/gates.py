@@ -194,16 +194,19 @@ def _tell_nrmse(teller: Teller, survey: _Survey) -> Check:
 def look_over(name: str, got: np.ndarray, family: Family, *, poison: int) -> list[Check]:
     """What can be told of a whole answer without the truth, at the speed of memory.
 
-    Every element was written, and is finite where the inputs are.
+    Every element was written, and is finite where the inputs are. Of a type with float16's range an
+    infinity may be right: a sum that float32 holds is beyond it. There NaN alone tells.
     """
-    flat = got.reshape(-1)
-    tells = is_telling(DTYPES[got.dtype.name])
+    flat, dtype = got.reshape(-1), DTYPES[got.dtype.name]
+    tells, is_wide = is_telling(dtype), dtype.is_wide
     unwritten, strange, first = 0, 0, -1
     for start in range(0, flat.size, LOOKED_OVER):
         part = flat[start : start + LOOKED_OVER]
         hit = find_left(part, poison) if tells else np.zeros(part.shape, bool)
         unwritten += int(np.count_nonzero(hit))
-        odd = hit if family is Family.NONFINITE else ~np.isfinite(part)
+        odd = hit
+        if family is not Family.NONFINITE:
+            odd = odd | (~np.isfinite(part) if is_wide else np.isnan(part))
         strange += int(np.count_nonzero(odd))
         if first < 0 and strange:
             first = start + int(odd.argmax())
