@@ -23,6 +23,9 @@ from .machine import processor
 from .problem import Prepared
 from .torch_calls import is_placed
 
+_SETTINGS = {"aot_inductor.precompile_headers": False}
+"""Precompiled headers lie among temporary files, which go with a campaign: making them anew takes
+ten seconds, and they save three."""
 _folders: list[Path] = []
 
 
@@ -81,7 +84,9 @@ def _compile_ahead(function: Callable[..., Any], tensors: Sequence[Any], package
         module = torch.nn.Module()
         module.forward = function
         program = torch.export.export(module, tuple(tensors))
-        made = aoti_compile_and_package(program, package_path=f"{folder}/made.pt2")
+        made = aoti_compile_and_package(
+            program, package_path=f"{folder}/made.pt2", inductor_configs=_SETTINGS
+        )
         os.replace(made, package)
 
 
