@@ -27,7 +27,6 @@ from .traces.events import (
     Payload,
 )
 from .traces.fold import Entry
-from .traces.history import derive
 from .traces.records import (
     CAPABILITIES,
     UNATTENDED_MINIMUM,
@@ -39,6 +38,7 @@ from .traces.records import (
     Status,
     Verdict,
 )
+from .traces.sheet import Sheet
 from .traces.wording import interval
 from .verifier.request import Order, Referee
 from .verifier.stands.contests import BLOCKS, ROUNDS
@@ -83,8 +83,8 @@ class AuditStore(Protocol):
     def append(self, campaign: str, payload: Payload) -> Event:
         """Adds one event to the campaign."""
 
-    def events(self, campaign: str, after: int = 0) -> list[Event]:
-        """The campaign's events in order."""
+    def sheet(self, campaign: str) -> AbstractContextManager[Sheet]:
+        """The campaign, to be read."""
 
     def get_blob(self, sha: str) -> bytes:
         """What is kept under that hash, after checking that it still is."""
@@ -105,16 +105,17 @@ def audit_campaign(campaign: str, store: AuditStore, bench: OpenReferee) -> Camp
         SandboxError, StorageError: the harness failed; nothing was recorded.
     """
     with store.lease(campaign):
-        history = derive(store.events(campaign))
-        entry = history.best
-        if entry is None:
-            raise _no_winner_error(campaign, history.started)
+        with store.sheet(campaign) as sheet:
+            started, champion = sheet.head.started, sheet.head.champion
+            if champion is None:
+                raise _no_winner_error(campaign, started)
+            entry = sheet.read_whole([champion])[champion]
         try:
-            looks = _looks(history.started, entry, store, bench)
+            looks = _looks(started, entry, store, bench)
         except UsageError as error:
-            found = _finding(history.started, entry, (), str(error))
+            found = _finding(started, entry, (), str(error))
         else:
-            found = _finding(history.started, entry, looks)
+            found = _finding(started, entry, looks)
         store.append(campaign, found)
     return found
 

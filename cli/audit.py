@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ..audit import OpenReferee
     from ..traces.events import CampaignAudited
-    from ..traces.history import History
+    from ..traces.sheet import Sheet
     from ..traces.store import Store
     from .shapes import AuditDocument, AuditShape, Skipped
 
@@ -81,11 +81,12 @@ def audit(
     holds = True
     with Store.open(config.home) as store:
         for campaign in _choose_campaigns(store, name, rows, prose):
-            found, history = _carry_out(campaign, store, config, prose)
+            found = _carry_out(campaign, store, config, prose)
             holds = holds and found.outcome is AuditOutcome.HOLDS
-            rows.audited.append(_document(history, found))
-            if not as_json:
-                _print(history, found)
+            with store.sheet(campaign) as sheet:
+                rows.audited.append(_document(sheet, found))
+                if not as_json:
+                    _print(sheet, found)
     if as_json:
         document: AuditDocument = {
             "ok": holds,
@@ -99,11 +100,10 @@ def audit(
 
 def _choose_campaigns(store: Store, name: str, rows: _Rows, prose: Console) -> Iterator[str]:
     """The campaigns to look at. One that is named must be fit for it; of all, the fit ones."""
-    from ..traces.history import derive
-
     if name != EVERY:
         found = names.find(store, name)
-        champion = derive(store.events(found.campaign)).champion
+        with store.sheet(found.campaign) as sheet:
+            champion = sheet.head.champion
         if found.candidate is not None and found.candidate != champion:
             raise UsageError(
                 f"'{name}' is not the champion of its campaign",
@@ -114,7 +114,9 @@ def _choose_campaigns(store: Store, name: str, rows: _Rows, prose: Console) -> I
     fit = 0
     for campaign in store.campaigns():
         why = ""
-        if derive(store.events(campaign)).champion is None:
+        with store.sheet(campaign) as sheet:
+            champion = sheet.head.champion
+        if champion is None:
             why = "it has no verified winner"
         elif store.is_running(campaign):
             why = "another process works on it"
@@ -131,15 +133,11 @@ def _choose_campaigns(store: Store, name: str, rows: _Rows, prose: Console) -> I
         )
 
 
-def _carry_out(
-    campaign: str, store: Store, config: Config, prose: Console
-) -> tuple[CampaignAudited, History]:
+def _carry_out(campaign: str, store: Store, config: Config, prose: Console) -> CampaignAudited:
     from ..audit import audit_campaign
-    from ..traces.history import derive
 
     prose.print(f"verifying the champion of {campaign} again …", markup=False)
-    found = audit_campaign(campaign, store, _bench(config, prose))
-    return found, derive(store.events(campaign))
+    return audit_campaign(campaign, store, _bench(config, prose))
 
 
 def _bench(config: Config, prose: Console) -> OpenReferee:
@@ -160,25 +158,25 @@ def _bench(config: Config, prose: Console) -> OpenReferee:
     return open_one
 
 
-def _print(history: History, found: CampaignAudited) -> None:
+def _print(sheet: Sheet, found: CampaignAudited) -> None:
     from ..traces.audits import audit_sentence
 
-    started = history.started
-    common.put(f"{history.campaign}  {started.problem} / {started.workload} on {started.target}")
-    common.put(f"  {audit_sentence(history, found)}")
+    started = sheet.head.started
+    common.put(f"{sheet.campaign}  {started.problem} / {started.workload} on {started.target}")
+    common.put(f"  {audit_sentence(sheet.entries, found)}")
     for lack in found.lacking:
         common.put(f"  its record lacks: {lack}")
     for each in found.differences:
         common.put(f"  {each.name}: {each.then} then, {each.now} now")
 
 
-def _document(history: History, found: CampaignAudited) -> AuditShape:
-    started = history.started
+def _document(sheet: Sheet, found: CampaignAudited) -> AuditShape:
+    started = sheet.head.started
     return {
-        "campaign": history.campaign,
+        "campaign": sheet.campaign,
         "problem": started.problem,
         "workload": started.workload,
         "target": started.target,
-        "number": history.entries[found.candidate].number,
+        "number": sheet.entries[found.candidate].number,
         **found.model_dump(mode="json", exclude={"kind"}),
     }

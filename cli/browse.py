@@ -166,7 +166,9 @@ def view(
             autocompletion=complete_campaign,
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; beyond loopback with a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 takes a free one.", min=0, max=65535)] = 8765,
     open_browser: Annotated[bool, typer.Option("--open", help="Open a browser.")] = False,
     home: common.HomeOption = None,

@@ -224,7 +224,7 @@ def test_the_sentence_has_both_figures(home: Path) -> None:
     found = audited(home, Script([said(low=0.9)]))
     with Store.open(home, read_only=True) as store:
         history = derive(store.events(store.campaigns()[0]))
-    sentence = audit_sentence(history, found)
+    sentence = audit_sentence(history.entries, found)
     assert sentence.startswith("#2 holds: 0.95× (95 % 0.90–1.00) against scipy; recorded 0.80×")
     assert "its record lacks" in sentence
 

@@ -6,14 +6,21 @@ Pure. Knows neither how an audit is made nor where the sentence is shown.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from .events import AuditOutcome, CampaignAudited
+from .fold import Entry
 from .history import History
 from .wording import speedup
 
 
-def audit_sentence(history: History, audit: CampaignAudited) -> str:
-    """`#3 holds: 1.84× (95 % 1.80–1.88) against torch eager; recorded 1.86× …`."""
-    entry = history.entries.get(audit.candidate)
+def audit_sentence(entries: Mapping[str, Entry], audit: CampaignAudited) -> str:
+    """`#3 holds: 1.84× (95 % 1.80–1.88) against torch eager; recorded 1.86× …`.
+
+    Args:
+        entries: of the campaign's candidates, of whom the audited one is told by its number.
+    """
+    entry = entries.get(audit.candidate)
     who = f"#{entry.number}" if entry else audit.candidate[:10]
     text = f"{who} {audit.outcome}: {'; '.join(_findings(audit))}"
     if audit.lacking:
@@ -26,7 +33,9 @@ def audit_sentence(history: History, audit: CampaignAudited) -> str:
 
 def last_audit_sentence(history: History) -> str:
     """The sentence on the newest audit; empty where there was none."""
-    return audit_sentence(history, history.audits[-1].event) if history.audits else ""
+    if not history.audits:
+        return ""
+    return audit_sentence(history.entries, history.audits[-1].event)
 
 
 def _findings(audit: CampaignAudited) -> list[str]:

@@ -16,7 +16,7 @@ from ..sandbox.isolation.choose import choose
 from ..sandbox.plan.pattern_plan import declares_pattern_plan
 from ..traces import export as files
 from ..traces import names
-from ..traces.history import History, derive
+from ..traces.sheet import Sheet
 from ..traces.store import Store
 from .candidate import Candidate
 from .cases import recorded_cases
@@ -92,18 +92,19 @@ def _make_bundle(
     store: Store, campaign: str, candidate: str, form: str | None, *, unverified: bool
 ) -> tuple[files.Bundle, str]:
     """All that leaves, and the form it has."""
-    history = derive(store.events(campaign))
-    add_recorded_problem(history.started)
-    chosen = _choose_candidate(store, history, candidate, unverified=unverified)
-    language = history.entries[chosen].language
+    with store.sheet(campaign) as sheet:
+        started = sheet.head.started
+        chosen = _choose_candidate(sheet, candidate, unverified=unverified)
+        language = sheet.entries[chosen].language
+    add_recorded_problem(started)
     form = form or ("package" if language_of(language).is_native else "source")
     source = store.get_blob(chosen).decode("utf-8", "replace")
     bundle = files.bundle_from_store(
         store,
         campaign,
         chosen,
-        cases=recorded_cases(history.started.problem) if form == "package" else (),
-        plan=launch_plan(history.started, language, source) if form == "source" else None,
+        cases=recorded_cases(started.problem) if form == "package" else (),
+        plan=launch_plan(started, language, source) if form == "source" else None,
         is_prepared=language_of(language) is CPP and declares_pattern_plan(source),
         kernels=list_kernels(source) if language_of(language) is CPP else (),
     )
@@ -111,10 +112,10 @@ def _make_bundle(
         host = write_host_code(language, source, bundle.problem)
         bundle = replace(bundle, host=host, module=find_module(bundle.problem))
     if form == "package":
-        bundle = replace(bundle, measured=list_measured(history.started, bundle.verdict))
+        bundle = replace(bundle, measured=list_measured(started, bundle.verdict))
     if form == "flashinfer":
         reference = write_reference(bundle.problem)
-        bundle = replace(bundle, reference=reference, workload=find_inputs(history.started))
+        bundle = replace(bundle, reference=reference, workload=find_inputs(started))
     return bundle, form
 
 
@@ -133,16 +134,16 @@ def _build(bundle: files.Bundle, form: str, asked: str, *, unverified: bool) -> 
     return replace(bundle, prebuilt=files.Prebuilt(*told))
 
 
-def _choose_candidate(store: Store, history: History, wanted: str, *, unverified: bool) -> str:
+def _choose_candidate(sheet: Sheet, wanted: str, *, unverified: bool) -> str:
     """The candidate that is named; the champion, or, if asked for, who leads by modelled time."""
-    leader = history.leader
-    if wanted != names.BEST or history.champion is not None or leader is None:
-        return store.resolve_candidate(history.campaign, wanted)
+    leader = sheet.head.leader
+    if wanted != names.BEST or sheet.head.champion is not None or leader is None:
+        return sheet.find(wanted)
     if unverified:
         return leader.candidate
     raise UsageError(
-        f"campaign {history.campaign} has no verified winner: its candidates were only emulated "
-        f"for {history.started.target}, never timed on a device",
+        f"campaign {sheet.campaign} has no verified winner: its candidates were only emulated "
+        f"for {sheet.head.started.target}, never timed on a device",
         hint=f"--unverified exports the one that leads by modelled time, #{leader.number}, with "
         "that mark in every file",
     )

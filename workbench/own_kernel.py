@@ -134,7 +134,6 @@ def _is_reference(name: str, file: Path) -> bool:
 
 
 def _read_recorded(name: str, home: Path) -> OwnKernel:
-    from ..traces.history import derive
     from ..traces.store import Store
 
     with Store.open(home) as store:
@@ -143,6 +142,7 @@ def _read_recorded(name: str, home: Path) -> OwnKernel:
             raise UsageError(
                 f"'{name}' is a campaign and no candidate", hint="name one: ID@best or ID/NUMBER"
             )
-        entry = derive(store.events(found.campaign)).entries[found.candidate]
+        with store.sheet(found.campaign) as sheet:
+            language = sheet.entries[found.candidate].language
         text = store.get_blob(found.candidate).decode()
-        return OwnKernel(text, entry.language, name)
+        return OwnKernel(text, language, name)

@@ -20,7 +20,7 @@ from ...errors import KernelwrightError, UnknownNameError, UsageError
 from .. import finding
 from . import bodies
 from .api import api_router
-from .guard import guard
+from .guard import Guard
 from .links import ServerLinks
 from .live import live_router
 from .reader import CampaignReader
@@ -29,13 +29,17 @@ from .render import STATIC, plotly_script, plotly_version
 NONE: list[str] = []
 
 
-def create_app(home: Path) -> FastAPI:
-    """The viewer of one home. Every request opens the store read-only."""
+def create_app(home: Path, token: str = "") -> FastAPI:
+    """The viewer of one home. Every request opens the store read-only.
+
+    Args:
+        token: that requests must have, from wherever they come; empty: from this machine alone.
+    """
     # The generated documentation pages load scripts from elsewhere.
     app = FastAPI(title="Kernelwright", docs_url=None, redoc_url=None, openapi_url=None)
     reader = CampaignReader(home)
     app.add_middleware(GZipMiddleware, minimum_size=2048)
-    app.add_middleware(BaseHTTPMiddleware, dispatch=guard)
+    app.add_middleware(BaseHTTPMiddleware, dispatch=Guard(token))
     app.add_exception_handler(KernelwrightError, _kernelwright_error)
     app.add_exception_handler(HTTPException, _http_error)
     # Before what names a candidate, which would match any word.
