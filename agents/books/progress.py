@@ -71,7 +71,10 @@ class Progress(Fold[KnownCandidate]):
 
     def apply(self, event: Event) -> None:
         """Takes in one event."""
-        payload, before_credited = event.payload, self.credited
+        before_credited = self.credited
+        if isinstance(event.payload, EvaluationFinished):
+            event = event.model_copy(update={"payload": _lighten(event.payload)})
+        payload = event.payload
         super().apply(event)
         if isinstance(payload, CampaignAudited):
             # Somebody else's time and somebody else's verdict: the campaign stands where it stood.
@@ -260,3 +263,20 @@ class Progress(Fold[KnownCandidate]):
             return best
         ahead = self.scale.compare(best, self.champion)
         return best if ahead and ahead.mean > 0 else None
+
+
+def _lighten(finished: EvaluationFinished) -> EvaluationFinished:
+    """Without the checks that passed: a hundred of each verdict, three quarters of its memory, of
+    which no decision and no prompt says anything. Who wants them asks the store."""
+    decided = finished.decided_on
+    light = {"verdict": _lighten_verdict(finished.verdict)}
+    if decided is not None:
+        light["decided_on"] = _lighten_verdict(decided)
+    return finished.model_copy(update=light)
+
+
+def _lighten_verdict(verdict: Verdict) -> Verdict:
+    champion = verdict.champion
+    failed = tuple(check for check in verdict.checks if not check.passed)
+    light = {"checks": failed, "champion": champion and _lighten_verdict(champion)}
+    return verdict.model_copy(update=light)
