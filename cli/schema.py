@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`schema`: JSON Schemas of all that is printed with `--json`, and of the events that are stored.
+"""`schema`: JSON Schemas of all that is printed with `--json`, of what the viewer answers below
+`/api`, and of the events that are stored.
 
 The table names each document once; its schema is made of the type that the document is written as.
 """
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from .shapes import SchemasDocument
 
 HERE, TRACES, PORTFOLIO = ".shapes", "..traces.shapes", "..portfolio.building"
+VIEW = "..traces.view.shapes"
 EVENT = "event"
 
 
@@ -66,6 +68,11 @@ SCHEMAS = {
     "reindex": Published("reindex --json", "ReindexDocument"),
     "config-show": Published("config show --json", "ConfigShowDocument"),
     "schema": Published("schema --json", "SchemasDocument"),
+    "api-campaigns": Published("GET /api/campaigns", "CampaignsAnswer", VIEW),
+    "api-campaign": Published("GET /api/c/ID", "CampaignAnswer", VIEW),
+    "api-calls": Published("GET /api/c/ID/calls", "CallsAnswer", VIEW),
+    "api-call": Published("GET /api/c/ID/calls/N", "WholeCallDocument", TRACES),
+    "api-candidate": Published("GET /api/c/ID/CANDIDATE", "CandidateAnswer", VIEW),
     EVENT: Published("the store, bundles and the viewer's API", "Event", "..traces.events"),
 }
 
@@ -79,7 +86,7 @@ def schema(
     ] = None,
     as_json: common.JsonOption = False,
 ) -> None:
-    """Print the JSON Schema of what a command prints with --json, or of the stored events.
+    """Print the JSON Schema of what a command prints with --json, of a viewer's answer, of events.
 
     Within a schema version fields are added, never renamed or retyped.
     """

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
+from starlette.testclient import TestClient
 
 from kernelwright.cli.schema import EVENT, SCHEMAS, schema_of
 from kernelwright.kernelbench.recipe import Knob
@@ -18,6 +19,7 @@ from kernelwright.kernelbench.recorded import RecordedSpace, write_space
 from kernelwright.kernelbench.space import space_of_points
 from kernelwright.tests.cli import stored
 from kernelwright.traces.store import Store
+from kernelwright.traces.view.app import create_app
 
 from .conftest import Command
 from .published import faults, name_of
@@ -61,6 +63,14 @@ READING = (
     ("gc",),
 )
 """In their order, on a home with the recorded campaign of models."""
+API = {
+    "api-campaigns": "campaigns",
+    "api-campaign": "c/{campaign}",
+    "api-calls": "c/{campaign}/calls",
+    "api-call": "c/{campaign}/calls/1",
+    "api-candidate": "c/{campaign}/1",
+}
+"""What a viewer answers, and where below `/api`."""
 SAMPLES = [
     {
         "task": f"task {task}",
@@ -123,7 +133,7 @@ def test_what_commands_print_keeps_its_schema_and_less_does_not(
     kw_here: Command, tmp_path: Path
 ) -> None:
     documents = print_all(kw_here, tmp_path / "work")
-    assert {*documents, *map(name_of, ELSEWHERE), EVENT} == set(SCHEMAS)
+    assert {*documents, *map(name_of, ELSEWHERE), *API, EVENT} == set(SCHEMAS)
     assert documents["show-call"]["reply"]
     assert documents["show-candidate"]["verdicts"]
     for words, file in ELSEWHERE.items():
@@ -167,6 +177,22 @@ def assert_inner_fields_held(shown: dict[str, Any]) -> None:
         assert len(faults("show-candidate", less)) == 1, path
         inner[path[-1]] = {"of": "another type"}
         assert faults("show-candidate", less), path
+
+
+def test_what_the_viewer_answers_keeps_its_schema(kw_here: Command, tmp_path: Path) -> None:
+    kw_here("demo", "--models")
+    home = tmp_path / "home"
+    with Store.open(home, read_only=True) as store:
+        (campaign,) = store.campaigns()
+    with TestClient(create_app(home), base_url="http://127.0.0.1:8765") as client:
+        found = {
+            name: client.get(f"/api/{path.format(campaign=campaign)}").json()
+            for name, path in API.items()
+        }
+        events = client.get(f"/api/c/{campaign}/events").json()
+    assert found["api-candidate"]["verdicts"]
+    assert_fields_held(found)
+    assert not any(faults(EVENT, event) for event in events)
 
 
 def test_stored_events_keep_theirs(kw_here: Command, tmp_path: Path) -> None:
