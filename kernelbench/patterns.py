@@ -244,6 +244,14 @@ def light_pattern(
     return _fill_up(lengths, cols, rng, has_copies=False)
 
 
+def crowded_pattern(rows: int, entries: int, rng: np.random.Generator) -> Pattern:
+    """At least so many entries, and hardly more: the same in all rows but for a few, of columns
+    that are twice as many as a row has."""
+    each = -(-entries // rows)
+    lengths = each + rng.integers(0, 3, rows)
+    return _fill_up(lengths, 2 * each + int(rng.integers(4, RESIDUES)), rng, has_copies=False)
+
+
 def wide_pattern(
     rows: int, cols: int, longest: int, rng: np.random.Generator, *, has_long_row: bool
 ) -> Pattern:

@@ -18,6 +18,8 @@ from .sizes import HIDDEN_ELEMENTS, Range
 ROWS, COLUMNS, ENTRIES = "M", "K", "nnz"
 HELD = HIDDEN_ELEMENTS // 5
 """Elements that the entries of a hidden pattern have at most, and as many what is beside them."""
+CROWD = (1 << 15) + 512
+"""Entries, of which the last ones are beyond what a signed number of 16 bits counts."""
 HELD_BY_LANES = 2 * HELD
 """The same of what is beside them where they are no blocks: rows and columns may be several lanes
 of a dense axis, as heads."""
@@ -51,6 +53,12 @@ class Room:
         """The most beside these sizes; None where an entry is one element of each tensor."""
         each = self._count_each(ENTRIES, sizes)
         return None if each <= 1 else max(2, HELD // each)
+
+    def crowd(self, sizes: Axes) -> int | None:
+        """So many entries that 16 bits do not count them, where blocks are small enough for it;
+        None: they are not, or patterns have as many anyway."""
+        each = self._count_each(ENTRIES, sizes)
+        return CROWD if 1 < each <= HIDDEN_ELEMENTS // CROWD else None
 
     def longest(self, sizes: Axes, length: int) -> int:
         """The longest row: below what patterns make more room for than they have, and no longer

@@ -53,7 +53,9 @@ MOST_HALVED = 8
 """How often the elements of two long axes are halved to fit: of fewer than some 4,096 neither is
 long."""
 FEW_BESIDE = (1, 4)
-"""Of each axis beside two long ones, where more are too many bytes however short those two are."""
+"""Of each axis beside two long ones, where more are too many bytes."""
+HALVED_BESIDE = 5
+"""How often those of two long axes are halved before there are FEW_BESIDE."""
 FEW_AXES = 3
 """Of a tensor that has a place for each: short ones in all of more are too many elements."""
 MOST_OF_ALL = 1 << 22
@@ -344,12 +346,17 @@ def draw_bulk(
     """
     lengths = [name for name, kind in ranges.items() if not kind.choices]
     pairs = list(itertools.combinations(lengths, 2))
+    # An axis that is never long makes no pair, where there is another.
+    long = {name for name in lengths if ranges[name].most >= RESIDUES}
+    pairs = [pair for pair in pairs if long.issuperset(pair)] or pairs
     first, last = int(rng.integers(len(pairs))), 0
     for number in itertools.count(first):
         pair, is_whole = pairs[number % len(pairs)], (number - first) % 2 == 0
-        for beside, shrunk in itertools.product((BESIDE, FEW_BESIDE), range(MOST_HALVED + 1)):
-            long = draw_pair(rng, is_whole=is_whole, shrunk=shrunk)
-            sizes = _draw_beside(ranges, pair, long, beside, rng)
+        tries = [(BESIDE, shrunk) for shrunk in range(HALVED_BESIDE + 1)]
+        tries += [(FEW_BESIDE, shrunk) for shrunk in range(MOST_HALVED + 1)]
+        for beside, shrunk in tries:
+            drawn = draw_pair(rng, is_whole=is_whole, shrunk=shrunk)
+            sizes = _draw_beside(ranges, pair, drawn, beside, rng, is_whole=is_whole)
             if fits is None or fits(sizes):
                 last = number
                 yield sizes
@@ -364,9 +371,15 @@ def _draw_beside(
     long: tuple[int, int],
     beside: tuple[int, int],
     rng: np.random.Generator,
+    *,
+    is_whole: bool,
 ) -> dict[str, int]:
     """Two long lengths in either order, and a few of each other axis."""
     sizes = dict(zip((str(name) for name in rng.permutation(np.array(pair))), long, strict=True))
+    for name in pair:
+        most = ranges[name].most
+        if is_whole and RESIDUES <= most < sizes[name]:
+            sizes[name] = most // RESIDUES * RESIDUES
     return {
         name: int(rng.choice(kind.choices))
         if kind.choices

@@ -35,6 +35,7 @@ from .graphs import Pattern
 from .patterns import (
     LONGEST_LIGHT,
     MOST_ENTRIES,
+    crowded_pattern,
     draw_pattern,
     laws,
     light_pattern,
@@ -89,6 +90,8 @@ TALL = (1 << 18, 1 << 19)
 """Rows, and columns, of a pattern that is as large as BULK without a dense factor."""
 NARROW = (4, 16)
 """Of a dense factor that has as many elements as BULK says because it has many rows."""
+CROWDED = (200, 900)
+"""Rows that share so many blocks that 16 bits do not count them."""
 
 Generator = Mapping[str, float | int | str | bool]
 
@@ -420,6 +423,10 @@ def bulk_of(
                 rows, cols = (int(rng.integers(*TALL)) >> halved for _ in range(2))
             elif turn % 3 == 2:
                 sizes[width] = int(rng.integers(*NARROW, endpoint=True))
+                if crowd := room and room.crowd(sizes):
+                    pattern = crowded_pattern(int(rng.integers(*CROWDED)), crowd, rng)
+                    yield structure_from(pattern, sizes, names=names)
+                    continue
                 rows = (int(rng.integers(*BULK)) >> halved) // sizes[width]
                 rows = cols = room.rows(sizes, rows) if room else rows
             else:
