@@ -231,6 +231,8 @@ class Instruction(Record):
     text: str
     line: int = 0
     """Of the candidate's source; 0: of a header, or unknown."""
+    warps: float | None = None
+    """That execute it in one launch, as an emulation's counts say; None: nobody counted."""
 
 
 MOST_INSTRUCTIONS = 64

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from ..records import HotCode, Profile
+from ..records import HotCode, Instruction, Profile
 
 
 class Group(NamedTuple):
@@ -17,6 +18,13 @@ class Group(NamedTuple):
     """0: of none that is known."""
     source: str
     texts: tuple[str, ...]
+    warps: tuple[str, ...] = ()
+    """How many execute each; empty where nobody counted."""
+    heat: int = 0
+    """The most of them, as a share of the loop's most: from 0 to HOTTEST."""
+
+
+HOTTEST = 4
 
 
 @dataclass(frozen=True)
@@ -26,6 +34,8 @@ class ShownCode:
     what: str
     groups: tuple[Group, ...]
     left_out: int
+    is_counted: bool = False
+    """Whether it is known how often its instructions execute."""
 
 
 def show_code(profile: Profile | None, source: str) -> tuple[ShownCode, ...]:
@@ -35,11 +45,22 @@ def show_code(profile: Profile | None, source: str) -> tuple[ShownCode, ...]:
 
 
 def _show(code: HotCode, lines: list[str]) -> ShownCode:
+    most = max((each.warps or 0.0 for each in code.instructions), default=0.0)
     groups = tuple(
-        Group(line, _line_of(lines, line), tuple(each.text for each in of_line))
+        _group(line, _line_of(lines, line), tuple(of_line), most)
         for line, of_line in groupby(code.instructions, key=lambda each: each.line)
     )
-    return ShownCode(code.what, groups, code.left_out)
+    return ShownCode(code.what, groups, code.left_out, most > 0)
+
+
+def _group(line: int, source: str, instructions: tuple[Instruction, ...], most: float) -> Group:
+    texts = tuple(each.text for each in instructions)
+    if not most:
+        return Group(line, source, texts)
+    counts = [each.warps for each in instructions]
+    warps = tuple("" if each is None else f"{each:,.0f}" for each in counts)
+    share = max(each or 0.0 for each in counts) / most
+    return Group(line, source, texts, warps, math.ceil(HOTTEST * share))
 
 
 def _line_of(lines: list[str], line: int) -> str:

@@ -23,7 +23,7 @@ from ...sandbox.builders.disassembler import disassemble
 from ...sandbox.builders.model import DeviceBuilt, KernelFacts
 from ...sandbox.builders.workshop import Workshop
 from ...sandbox.plan.model import ZERO_FILL, Launch, Launches
-from ...traces.records import MODELLED_US, Level, Metric, Profile
+from ...traces.records import MODELLED_US, HotCode, Level, Metric, Profile
 from . import amd_listing, emulated, model, remarks, tensor_use, traffic
 from .classes import OpClass
 from .executed import Counts, work_of
@@ -127,8 +127,13 @@ def static_profile(
     return Profile(
         metrics=tuple(metrics),
         remarks=tuple(said[:REMARKS]),
-        code=code_of_listing(main.facts.name, main.shape.code) if main else (),
+        code=_code_of(main) if main else (),
     )
+
+
+def _code_of(main: SeenLaunch) -> tuple[HotCode, ...]:
+    executed = main.shape.work.executed if main.shape.work else {}
+    return code_of_listing(main.facts.name, main.shape.code, executed)
 
 
 def _code(

@@ -41,6 +41,25 @@ def test_neighbours_of_one_line_stand_together() -> None:
     assert show_code(Profile(), "first") == ()
 
 
+def test_how_often_instructions_execute_is_shown_where_it_was_counted() -> None:
+    counts = (1000.0, 250.0, None, 0.0, 4e6)
+    told = tuple(
+        each.model_copy(update={"warps": warps})
+        for each, warps in zip(CODE.instructions, counts, strict=True)
+    )
+    (shown,) = show_code(Profile(code=(CODE.model_copy(update={"instructions": told}),)), "")
+    assert shown.is_counted
+    assert [(g.warps, g.heat) for g in shown.groups] == [
+        (("1,000", "250"), 1),
+        (("",), 0),
+        (("0",), 0),
+        (("4,000,000",), 4),
+    ]
+    (without,) = show_code(Profile(code=(CODE,)), "")
+    assert not without.is_counted
+    assert {g.warps for g in without.groups} == {()}
+
+
 def test_a_page_links_instructions_with_their_lines(sample: Any) -> None:
     with Store.open(sample.home) as store:
         with store.sheet(sample.campaign) as sheet:

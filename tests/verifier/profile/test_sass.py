@@ -177,10 +177,15 @@ def test_arithmetic(
 
 
 def test_the_deepest_loop_is_what_people_are_shown() -> None:
-    (code,) = code_of_listing("row", listings(TEXT)["row"])
+    listing = listings(TEXT)["row"]
+    (code,) = code_of_listing("row", listing, {})
     assert code.what == "SASS of row: its deepest loop, within another"
+    assert {each.warps for each in code.instructions} == {None}
+    counts = {each.address: float(each.address) for each in listing.instructions}
+    (counted,) = code_of_listing("row", listing, counts)
+    assert [each.warps for each in counted.instructions] == [64.0, 80.0]
     assert [(each.text, each.line) for each in code.instructions] == [
         ("LDS.128 R8, [R3]", 6),
         ("BRA `(.L_x_2)", 6),
     ]
-    assert code_of_listing("row", None) == ()
+    assert code_of_listing("row", None, {}) == ()
