@@ -128,9 +128,10 @@ bench-build: $(STAMP)
 bench-emulated: $(STAMP)
 	$(BIN)/python benchmarks/emulated.py
 
-# A campaign for each problem at equal caps, resumable; writes docs/results/suite-cpu.md. Quiet machine.
+# A campaign for each problem at equal caps, resumable, an hour; writes docs/results/suite-cpu.md.
+# Quiet machine.
 suite: .venv/.installed
-	$(BIN)/kernelwright suite all --budget $(or $(BUDGET),seconds=40) --target cpu \
+	$(BIN)/kernelwright suite all --budget $(or $(BUDGET),seconds=25) --target cpu \
 	    --markdown docs/results/suite-cpu.md --csv docs/results/suite-cpu.csv
 
 # A page for each problem, and which paper's operator is where; writes docs/problems.
