@@ -9,7 +9,13 @@ import pytest
 
 from kernelwright.kernelbench.edges import LAST_PIECE, MIXED_WHOLE, Behind, Edge
 from kernelwright.kernelbench.graphs import Pattern
-from kernelwright.kernelbench.patterns import LAWS, draw_pattern, laws, wide_pattern
+from kernelwright.kernelbench.patterns import (
+    LAWS,
+    crowded_pattern,
+    draw_pattern,
+    laws,
+    wide_pattern,
+)
 from kernelwright.kernelbench.sizes import BEYOND_16_BITS
 from kernelwright.kernelbench.tried import RESIDUES
 
@@ -73,6 +79,14 @@ def test_a_wide_pattern_is_valid(has_long_row: bool) -> None:
     assert min(found.rows, found.cols) >= BEYOND_16_BITS
     assert (69_000 in np.diff(found.indptr)) == has_long_row
     assert wide_pattern(70_001, 9, 9, rng, has_long_row=has_long_row).rows == 70_001
+
+
+@pytest.mark.parametrize("rows", [200, 899])
+def test_a_crowded_pattern_is_valid_and_has_hardly_more_entries_than_asked(rows: int) -> None:
+    found = crowded_pattern(rows, 33_000, np.random.default_rng(rows))
+    assert_is_csr(found)
+    assert 33_000 <= found.nnz <= 33_000 + 3 * rows
+    assert np.diff(found.indptr).min() > 0
 
 
 def test_entries_are_bounded() -> None:

@@ -115,6 +115,26 @@ def test_each_pair_of_axes_is_broad_in_turn_and_square_now_and_then(names: tuple
         assert len({s[pair[0]] % LANES for s in long}) >= LANES - 2
 
 
+def test_an_axis_that_is_never_long_is_none_of_two_long_ones_and_whole_as_far_as_it_goes() -> None:
+    ranges = {"M": Range(), "H": Range(most=7), "D": Range(most=96)}
+    shapes = list(itertools.islice(draw_bulk(ranges, np.random.default_rng(0)), 12))
+    assert all(s["M"] >= 256 and s["D"] >= 64 and s["H"] <= 7 for s in shapes)
+    assert {(s["M"] % RESIDUES, s["D"] % RESIDUES) for s in shapes[::2]} == {(0, 0)}
+    # Where no two are ever long these are all there is.
+    short = {"L": Range(most=8), "P": Range(most=32)}
+    assert next(draw_bulk(short, np.random.default_rng(0))) == {"L": 8, "P": 32}
+
+
+def test_beside_two_long_axes_others_are_few_rather_than_those_short() -> None:
+    ranges = dict.fromkeys("ABCD", Range())
+    for shape in itertools.islice(
+        draw_bulk(ranges, np.random.default_rng(0), lambda s: np.prod(list(s.values())) < 1 << 21),
+        12,
+    ):
+        *beside, one, other = sorted(shape.values())
+        assert one * other >= 1 << 14, beside
+
+
 @pytest.mark.parametrize("names", [*AXES[1:], ("M", "N", "K", "H")])
 @pytest.mark.parametrize("seed", range(5))
 def test_some_are_powers_of_two_along_every_axis(names: tuple[str, ...], seed: int) -> None:

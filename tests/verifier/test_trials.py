@@ -240,6 +240,12 @@ def test_a_full_plan_has_shapes_that_are_long_in_two_axes_at_once(name: str) -> 
             assert one * other >= 1 << (19 if is_roomy(name) else 12), trial.name
 
 
+def test_patterns_of_vectors_have_more_entries_than_16_bits_count() -> None:
+    for seed in SEEDS:
+        bulk = [t for t in full_plan("spmm_shflbw", seed) if t.name.startswith("hidden bulk")]
+        assert max(t.structure.axes[ENTRIES] for t in bulk) > 1 << 15
+
+
 @pytest.mark.parametrize("name", SEVERAL)
 def test_of_three_such_shapes_one_has_whole_vectors(name: str) -> None:
     axes = set(registry.get(name).axes) - {"M", "K", ENTRIES} - stage_of(name).target.follows
