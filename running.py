@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -219,7 +220,9 @@ def run_evaluation(
                 raise
             raise UnkeptVerdictError(ledger.heard, fault) from fault
     (entry,) = ledger.progress.entries.values()
-    return Kept(campaign, entry)
+    assert ledger.heard is not None
+    # A ledger keeps no check that passed, and whoever asks for one verdict wants all of it.
+    return Kept(campaign, replace(entry, verdicts=(ledger.heard,), relied_on=(ledger.heard,)))
 
 
 def _print_name(file: Path) -> str:

@@ -14,13 +14,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from kernelwright.errors import UsageError
 from kernelwright.traces.events import CampaignStarted, CandidateProposed, payload_adapter
 from kernelwright.traces.history import derive
 from kernelwright.traces.records import Status, Verdict
 from kernelwright.traces.store import Store
 from kernelwright.traces.view.app import create_app
-from kernelwright.traces.view.server import serve
 
 
 def client_of(home: Path) -> TestClient:
@@ -377,9 +375,3 @@ def test_the_chart_library_comes_from_its_wheel(client: TestClient, sample: Any)
     assert reply.headers["content-encoding"] == "gzip"
     assert len(reply.content) > 1_000_000
     assert address not in client.get("/").text
-
-
-def test_only_the_loopback_is_served(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="serves only this machine") as caught:
-        serve(tmp_path, host="0.0.0.0")
-    assert "ssh -L" in caught.value.hint
