@@ -95,8 +95,9 @@ def _summary(told: Judged, planned: dict[str, int]) -> Iterator[str]:
     refused, survived, _ = _count(told)
     yield ""
     yield (
-        f"Of those equal by an argument {beyond} differ on tensors of 2³¹ elements and more, or on "
-        "an axis longer than its problem declares, which are not tried. Counted as survivors they "
+        f"Of those equal by an argument {beyond} differ on tensors of 2³¹ elements and more, on an "
+        "axis longer than its problem declares, or where there are more threads than this machine "
+        "has, which is not tried. Counted as survivors they "
         f"would make the share refused, of all languages, {_share(refused, survived + beyond)} "
         f"instead of {_share(refused, survived)}."
     )

@@ -169,7 +169,7 @@ def cut_to(
         for least, axis in itertools.product((LEAST_SHORT, 1), reversed(free[:-1])):
             beyond = count(axes) / most
             if beyond > 1 and axes[axis] > least:
-                shorter = _shorten(axes[axis], max(least, int(axes[axis] / beyond)))
+                shorter = shorten(axes[axis], max(least, int(axes[axis] / beyond)))
                 axes[axis] = ranges[axis].cut(shorter)
         if axes == structure.axes:
             return structure
@@ -180,7 +180,7 @@ def cut_to(
     return cut
 
 
-def _shorten(length: int, most: int) -> int:
+def shorten(length: int, most: int) -> int:
     """No longer than `most`, and with the remainder modulo a power of two that it had: of the
     largest that leaves it telling, where there is one."""
     for modulus in KEPT:

@@ -20,6 +20,9 @@ from .tried import RESIDUES, Tried
 MOST_ENTRIES = 1 << 17
 """Of a pattern: what is hidden stays small."""
 LONGEST_LIGHT = 200
+LAST = 0.7
+"""Of patterns whose last row came out empty, and not on purpose, so many have an entry there, and
+so many have one in their last column: what leaves out either shows in these alone."""
 LONG_ROWS = 14
 """The most rows of a pattern that are long."""
 LONG, NEARLY_LONG, ROOM = 1000, 13, 7
@@ -124,7 +127,14 @@ def draw_pattern(
         others = np.flatnonzero(~is_short & (np.arange(rows) != lengths.argmax()))
         order = [*rng.permutation(np.flatnonzero(is_short)), *rng.permutation(others)]
         _end_at(end, lengths, np.array(order, np.intp), rng)
-    return _fill_up(lengths, cols, rng, has_copies=law is _blocks)
+    if not lengths[-1] and law is not _empty_ends and rng.random() < LAST:
+        other = int(rng.choice(np.flatnonzero(lengths)))
+        lengths[-1], lengths[other] = lengths[other], 0
+    found = _fill_up(lengths, cols, rng, has_copies=law is _blocks)
+    if law is not _blocks and rng.random() < LAST:
+        last = rng.choice(found.indptr[1:][lengths > 0]) - 1
+        found.indices[last] = found.cols - 1
+    return found
 
 
 def _keep_within(lengths: np.ndarray, entries: int, rng: np.random.Generator) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from .dense import cut_to
+from .dense import cut_to, shorten
 from .patterns import LONG, widen
 from .problem import Axes, Structure, Tensor
 from .sizes import HIDDEN_ELEMENTS, Range
@@ -87,7 +87,10 @@ class Room:
         if self.entries(sizes) is None:
             return self._cut_lanes(Structure(dict(sizes))).axes
         most = {axis: max(1, HELD // self._count_each(axis, sizes)) for axis in (ROWS, COLUMNS)}
-        bounded = {axis: min(size, most.get(axis, size)) for axis, size in sizes.items()}
+        bounded = {
+            axis: shorten(size, most[axis]) if size > most.get(axis, size) else size
+            for axis, size in sizes.items()
+        }
         return {**bounded, **self._cut(Structure(bounded)).axes}
 
 

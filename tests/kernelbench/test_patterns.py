@@ -94,11 +94,11 @@ def test_entries_are_bounded() -> None:
     assert 40 <= found.nnz <= 1000
 
 
-def test_where_entries_run_out_the_last_rows_have_some_in_half_of_the_patterns() -> None:
+def test_where_entries_run_out_the_last_rows_have_some_in_most_of_the_patterns() -> None:
     rng = np.random.default_rng(7)
     found = [draw_pattern(9000, 200, 40, law, rng, 8000) for law in (*LAWS[:3], LAWS[5]) * 10]
     ended = sum(np.diff(one.indptr)[-8:].any() for one in found)
-    assert 8 <= ended <= 32
+    assert 24 <= ended <= 38
 
 
 def test_what_is_drawn_over_the_laws_has_what_kernels_stumble_over() -> None:

@@ -246,6 +246,21 @@ def test_patterns_of_vectors_have_more_entries_than_16_bits_count() -> None:
         assert max(t.structure.axes[ENTRIES] for t in bulk) > 1 << 15
 
 
+@pytest.mark.parametrize("name", ["spmm_csr", "bsr_sdd", "gat_fused", "spmm_shflbw"])
+def test_nearly_every_remainder_of_rows_and_of_columns_has_an_entry_at_the_end(name: str) -> None:
+    # A kernel that leaves out the last row, or the last column, shows it in these alone.
+    for seed in SEEDS:
+        stage = replace(stage_of(name), tried=Tried(seed))
+        rows, columns = set(), set()
+        for trial in plan(stage, Depth.FULL, np.random.default_rng(seed)):
+            axes, arrays = trial.structure.axes, trial.structure.arrays
+            if arrays["indptr"][-1] > arrays["indptr"][-2]:
+                rows.add(axes["M"] % RESIDUES)
+            if (arrays["indices"] == axes["K"] - 1).any():
+                columns.add(axes["K"] % RESIDUES)
+        assert min(len(rows), len(columns)) >= RESIDUES - 6
+
+
 @pytest.mark.parametrize("name", SEVERAL)
 def test_of_three_such_shapes_one_has_whole_vectors(name: str) -> None:
     axes = set(registry.get(name).axes) - {"M", "K", ENTRIES} - stage_of(name).target.follows
