@@ -56,8 +56,8 @@ class Because:
     kind: str
     why: str
     is_bounded: bool = False
-    """It is right only on tensors of fewer than 2³¹ elements, on axes as long as the problem declares
-    and with as many threads as this machine has, and nothing larger is tried."""
+    """It is right only on tensors of fewer than 2³¹ elements, on axes as long as the problem
+    declares and with as many threads as this machine has, and nothing larger is tried."""
 
 
 @cache
