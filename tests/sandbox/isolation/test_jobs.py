@@ -36,6 +36,21 @@ def marked(marker: str) -> list[int]:
     return found
 
 
+def begun(marker: str, wanted: int = 1, within_s: float = 60.0) -> dict[int, int]:
+    """Ticks of CPU time of the processes with the marker, once as many are there and have run.
+
+    A job's process is there before the program is that it becomes, and on a machine with other
+    work much earlier.
+    """
+    until = time.monotonic() + within_s
+    while True:
+        used = {pid: ticks for pid, ticks in used_by(marker).items() if ticks}
+        if len(used) >= wanted:
+            return used
+        assert time.monotonic() < until, f"fewer than {wanted} of {marker} have run: {used}"
+        time.sleep(0.01)
+
+
 def start(jail: Jail, command: list[str], program: Path | None = None, **limits: float) -> Job:
     readable = (program,) if program else ()
     return jail.start(command, Confinement(readable=readable), Limits(**limits))  # type: ignore[arg-type]
@@ -135,14 +150,14 @@ def test_kill_takes_the_tree_and_may_be_repeated(jail: Jail) -> None:
 
 def test_a_tree_stands_still_as_long_as_it_is_wanted_and_its_clock_does_too(jail: Jail) -> None:
     loop = "while :; do :; done"
-    job = start(jail, ["/bin/sh", "-c", f"({loop}) & : 4242.75; {loop}"], wall_s=1.5, cpu_s=60.0)
+    job = start(jail, ["/bin/sh", "-c", f"({loop}) & : 4242.75; {loop}"], wall_s=3.0, cpu_s=60.0)
     try:
-        time.sleep(0.3)
+        begun("4242.75", 2)
         job.stand()
         job.stand()
         standing = used_by("4242.75")
         assert len(standing) >= 2
-        time.sleep(1.6)
+        time.sleep(3.1)
         assert used_by("4242.75") == standing
         assert job.poll() is None, "what it was made to wait is not its own time"
         job.go_on()
@@ -161,7 +176,7 @@ def test_a_tree_stands_still_as_long_as_it_is_wanted_and_its_clock_does_too(jail
 def test_what_somebody_else_had_stopped_stays_so(jail: Jail) -> None:
     job = start(jail, ["/bin/sh", "-c", ": 4242.95; while :; do :; done"])
     try:
-        (loop,) = [pid for pid in marked("4242.95") if pid == job.pid]
+        (loop,) = [pid for pid in begun("4242.95") if pid == job.pid]
         os.kill(loop, signal.SIGSTOP)
         until = time.monotonic() + 10
         while not tree.is_stopped(loop):

@@ -12,28 +12,34 @@ from .test_browser import violations, wait_for_charts
 pytestmark = pytest.mark.browser
 
 
+def press(page: Any, key: str) -> None:
+    """Presses a key on a page that has been read: before its scripts have run nobody listens."""
+    page.wait_for_load_state()
+    page.keyboard.press(key)
+
+
 def test_rows_are_walked_ticked_and_opened(
     address: str, sample: Any, open_page: Callable[..., Any]
 ) -> None:
     page = open_page(f"{address}/c/{sample.campaign}")
     wait_for_charts(page)
     for key in "jjk":
-        page.keyboard.press(key)
+        press(page, key)
     assert page.locator("tr.here").count() == 1
     assert page.locator("tr.here a").first.inner_text() == "#1"
-    page.keyboard.press("c")
+    press(page, "c")
     assert page.get_by_label("compare #1", exact=True).is_checked()
-    page.keyboard.press("j")
-    page.keyboard.press("Enter")
+    press(page, "j")
+    press(page, "Enter")
     page.wait_for_url("**/c/*/*")
     assert page.title().startswith("#2")
-    page.keyboard.press("j")
+    press(page, "j")
     page.wait_for_function("document.title.startsWith('#3')")
-    page.keyboard.press("k")
+    press(page, "k")
     page.wait_for_function("document.title.startsWith('#2')")
-    page.keyboard.press("b")
+    press(page, "b")
     page.wait_for_url(f"**/{sample.champion}")
-    page.keyboard.press("p")
+    press(page, "p")
     page.wait_for_function("document.title.startsWith('#7')")
 
 
@@ -41,12 +47,12 @@ def test_keys_are_listed_and_words_are_typed_in_peace(
     address: str, open_page: Callable[..., Any]
 ) -> None:
     page = open_page(address)
-    page.keyboard.press("?")
+    press(page, "?")
     page.locator("dialog[open] kbd").first.wait_for()
     assert violations(page) == []
-    page.keyboard.press("Escape")
+    press(page, "Escape")
     assert page.locator("dialog[open]").count() == 0
-    page.keyboard.press("/")
+    press(page, "/")
     page.keyboard.type("jkbpc?t")
     assert page.locator("#q").input_value() == "jkbpc?t"
     assert page.locator("#theme").inner_text() == "theme: auto"
