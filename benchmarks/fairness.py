@@ -26,6 +26,7 @@ import numpy as np
 from machine import machine
 
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.manner import Manner
 from kernelwright.kernelbench.recipes import recipes_for
 from kernelwright.sandbox.run.program import Program
 from kernelwright.sandbox.run.starting import thread_environment
@@ -95,7 +96,10 @@ print(np.median(np.divide(spent[1], spent[0])))
 """
 """What the two kernels of a series take in one process of their own, call by call in turn."""
 
-SEATS = ("spmm_csr", "gspmm_reduce", "edge_softmax", "softmax", "layernorm", "rmsnorm")
+SEATS = (
+    *("spmm_csr", "gspmm_reduce", "edge_softmax", "softmax", "layernorm", "rmsnorm"),
+    *("spmm_csr@x2", "softmax@x2", "layernorm@x2"),
+)
 SEAT, SEATED = "the same kernel", "both seats: "
 TRUTH = "True ratio of the second series:"
 
@@ -210,10 +214,15 @@ def true_ratio(asked: Series) -> float:
     return float(told.stdout)
 
 
-def sit_in_both(problem_name: str, cache: str, seed: int) -> Speedup:
-    """One `full` timing of a recipe against itself in the process of the baselines."""
+def sit_in_both(name: str, cache: str, seed: int) -> Speedup:
+    """One `full` timing of a recipe against itself in the process of the baselines.
+
+    Args:
+        name: A problem; behind it may stand in what manner it is called.
+    """
+    problem_name, manner = Manner.split(name)
     problem, recipe = registry.get(problem_name), recipes_for(problem_name)[0]
-    workload = problem.default_workload
+    workload = problem.default_workload.called(manner)
     task = Task(
         problem=problem_name, workload=workload, cache_dir=cache, baselines=("torch eager",)
     )
@@ -309,7 +318,9 @@ def page(
         truth or kept(old, TRUTH),
         "",
         "One kernel in both seats, as a candidate and as a baseline: what the seat is worth. "
-        f"Intervals against libraries hold {100 * statistics.SEATS:.0f} % on both sides for it.",
+        f"Intervals against libraries hold {100 * statistics.SEATS:.0f} % on both sides for it. "
+        "`@x2`: two calls at a time, for which threads are started: what that takes is taken off "
+        "for baselines, and hardly for candidates.",
         "",
         "| kernel | runs | geometric mean | intervals that hold 1 | each | date |",
         "|---|---|---|---|---|---|",

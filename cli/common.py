@@ -134,7 +134,7 @@ PreparationOption = Annotated[
         metavar="DURATION",
     ),
 ]
-TIMING = "NAME@server: cold and with pauses; NAME@offline: warm, back to back."
+TIMING = "NAME@server: cold, with pauses; NAME@offline: warm, back to back; NAME@x2: two at a time."
 MatrixOption = Annotated[Path | None, option("--matrix", "Your own .mtx, .mtx.gz or .npz.")]
 AxesOption = Annotated[
     list[str] | None,

@@ -30,8 +30,9 @@ from .coded import CODECS
 from .dense import USUAL_SIZES
 from .dtypes import DTYPES, FLOAT32, INT8, TENSORS, UINT8, dtype_of
 from .library_calls import SHARED
+from .manner import Manner
 from .precision import ASKED, STRICT_FP32
-from .problem import PLAIN, WHOLE, Family, Tensor, Workload, split_timing
+from .problem import PLAIN, WHOLE, Family, Tensor, Workload
 from .sizes import ALONG_Y, POWER_OF_2, Range
 from .sparse import INDICES, INDPTR
 from .standins import STAND_INS, read_law
@@ -109,8 +110,8 @@ class Declaration(BaseModel):
     """Kind → name → axes by name, `note`, and for a pattern `graph` (the name of a stand-in) or
     `pattern` (a law of standins.py, as `hub 2000`, or a law and its arguments), whose own note
     comes first. The note alone where the name is the sizes, as `4096x1024`; a list of such names
-    has the notes of dense.USUAL_SIZES. `@server` or `@offline` behind a name says how it is timed
-    (problem.Timing)."""
+    has the notes of dense.USUAL_SIZES. `@server`, `@offline` or `@x2` behind a name says how it is
+    timed (manner.Manner)."""
     families: str = ""
     """Beside PLAIN: `large nonfinite -constant`."""
     nrmse: float = STRICT_FP32.nrmse
@@ -326,7 +327,7 @@ def _workload(
     kind: str, name: str, given: str | dict[str, Any], names: tuple[str, ...]
 ) -> Workload:
     """Raises ValueError where it is said of sizes or patterns that nobody knows."""
-    name, timing = split_timing(name)
+    name, manner = Manner.split(name)
     more: dict[str, Any] = {}
     more |= {**_sizes(name, names), "note": given} if isinstance(given, str) else given
     graph, law, note = (more.pop(key, None) for key in ("graph", "pattern", "note"))
@@ -342,7 +343,7 @@ def _workload(
         generator, known = read_law(law)
     told = ", ".join(filter(None, (known, note)))
     made = Workload(name=name, kind=kind, axes=more, generator=generator, note=told)
-    return made.timed_as(timing)
+    return made.called(manner)
 
 
 def _notes_of(

@@ -24,7 +24,8 @@ from typing import Any, NamedTuple
 
 from ..errors import UnknownNameError, UsageError
 from ..traces.wording import word_shares
-from .problem import Part, Problem, Timing, Workload, split_timing
+from .manner import USUAL, Manner
+from .problem import Part, Problem, Workload
 from .registry import workload_for
 
 PACK = "pack:"
@@ -64,7 +65,7 @@ def workload_of(
         matrix: The path of a matrix file.
         axes: Sizes in place of the workload's own; several make as many workloads.
         several: Workloads with weights, a trace or a pack (`read_calls`); `/8` behind it says how
-            many are to stand for all, and `@server` or `@offline` how all of them are timed.
+            many are to stand for all, and `@server`, `@offline` or `@x2` how all of them are timed.
 
     Raises:
         UsageError: it cannot be, or is asked for twice.
@@ -79,9 +80,9 @@ def workload_of(
     if not calls and not several:
         return workload_for(problem, name, matrix=matrix)
     if several:
-        named, timing = split_timing(several) if _is_one(several) else (several, Timing.USUAL)
+        named, manner = Manner.split(several) if _is_one(several) else (several, USUAL)
         calls, most = read_calls(problem, *_split_count(named))
-        return join_calls(problem, calls, named, most=most).timed_as(timing)
+        return join_calls(problem, calls, named, most=most).called(manner)
 
     def resize(call: Call) -> Workload:
         return workload_for(problem, name, matrix=matrix, **call.axes)
@@ -144,7 +145,7 @@ def name_packs() -> list[str]:
 
 def _is_one(several: str) -> bool:
     """Whether `--workloads` names one thing that holds all, and no list of workloads."""
-    return several.startswith(PACK) or Path(split_timing(several)[0]).suffix in _READERS
+    return several.startswith(PACK) or Path(Manner.split(several)[0]).suffix in _READERS
 
 
 def _split_count(asked: str) -> tuple[str, int]:

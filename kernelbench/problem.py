@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from .codecs import encode_by_streams
 from .dtypes import DTYPES, FLOAT32, DType, dtype_of, in_c
+from .manner import MOST_INSTANCES, USUAL, Manner, Timing
 from .precision import STRICT_FP32, Precision
 from .sizes import Range
 from .targets import target_of
@@ -110,32 +111,6 @@ their operands and their results (PTX ISA, atom: `.f32` flushes subnormals), and
 that are built on them: on a GPU each term of any sum may be off by this much."""
 
 
-class Timing(StrEnum):
-    """How calls that are timed follow each other; the two modes are those of CUDA-L2
-    (arXiv 2512.02551), told by what a caller does between two calls."""
-
-    USUAL = ""
-    """Each call follows one of somebody else. On a device its L2 cache is cold."""
-    OFFLINE = "offline"
-    """Back to back: each call follows one of the same side, and as much of its inputs is in the
-    caches as they hold."""
-    SERVER = "server"
-    """Cold: nothing is in the caches, and before each call there is a pause of random length."""
-
-
-TIMED = {
-    Timing.OFFLINE: "timed back to back, its inputs in the caches as far as they fit",
-    Timing.SERVER: "timed with cold caches, behind pauses of random length",
-}
-"""In words, as a workload's note has them."""
-
-
-def split_timing(name: str) -> tuple[str, Timing]:
-    """`512@server` → what is named, and how it is timed."""
-    base, at, mode = name.rpartition("@")
-    return (base, Timing(mode)) if at and mode in TIMED else (name, Timing.USUAL)
-
-
 class Workload(BaseModel):
     """One concrete instance of a Problem: axis values and how its structure is made."""
 
@@ -156,21 +131,28 @@ class Workload(BaseModel):
     """Seed of the structure; never of the values."""
     note: str = ""
     timing: Timing = Timing.USUAL
+    instances: int = Field(default=1, ge=1, le=MOST_INSTANCES)
+    """So many of its calls are made at a time (manner.Manner)."""
     parts: tuple[Part, ...] = ()
     """Of several that a kernel is to be fast on together: these, the weightiest first. Axes and
     pattern are theirs then."""
 
-    def timed_as(self, timing: Timing) -> Workload:
-        """This, or each of its parts, timed in one of the two modes: its name and note say so."""
-        if timing is Timing.USUAL:
+    def called(self, manner: Manner) -> Workload:
+        """This, or each of its parts, timed in a manner: its name and note say so."""
+        if manner == USUAL:
             return self
         parts = tuple(
-            part.model_copy(update={"workload": part.workload.timed_as(timing)})
+            part.model_copy(update={"workload": part.workload.called(manner)})
             for part in self.parts
         )
-        note = ", ".join(filter(None, (self.note, TIMED[timing])))
-        changed = {"name": f"{self.name}@{timing}", "note": note, "timing": timing, "parts": parts}
-        return self.model_copy(update=changed)
+        note = ", ".join(filter(None, (self.note, manner.words)))
+        changed = {"name": f"{self.name}{manner.suffix}", "note": note, "parts": parts}
+        return self.model_copy(update={**changed, **manner._asdict()})
+
+    @property
+    def manner(self) -> Manner:
+        """How its calls are timed."""
+        return Manner(self.timing, self.instances)
 
     @property
     def first(self) -> Workload:

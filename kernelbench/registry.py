@@ -16,9 +16,10 @@ from ..errors import MatrixError, UnknownNameError, UsageError
 from .declaration import NAME
 from .declared import problem_of_module
 from .definition import read_text
+from .manner import USUAL, Manner
 from .matrices import file_sha256
 from .policies import Policy, declare_in, split_name
-from .problem import Problem, Timing, Workload, split_timing
+from .problem import Problem, Workload
 from .sparse import OWN_AXES
 from .standins import LAWS, STAND_INS, read_law
 
@@ -178,8 +179,8 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
     Args:
         name: a workload of the problem, a graph stand-in or a law with its rows as `rmat 14`
             (sparse problems), or the path of a matrix file; empty: the matrix if one is given, else
-            the default workload. Behind it may stand how it is timed: `512@server`, `@offline`
-            (problem.Timing).
+            the default workload. Behind it may stand how it is timed: `512@server`, `@offline`,
+            `@x2` (manner.Manner).
         matrix: the path of a matrix file (sparse problems).
         axes: values for the axes a pattern does not give, e.g. `N=64`.
 
@@ -189,8 +190,8 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
         UsageError: if an axis is not one that can be chosen.
     """
     is_own = name in (workload.name for workload in problem.workloads)
-    base, timing = (name, Timing.USUAL) if is_own else split_timing(name)
-    return _find_workload(problem, base, matrix, axes).timed_as(timing)
+    base, manner = (name, USUAL) if is_own else Manner.split(name)
+    return _find_workload(problem, base, matrix, axes).called(manner)
 
 
 def workload_names(problem: Problem) -> tuple[str, ...]:

@@ -59,6 +59,9 @@ class FrameKind(IntEnum):
     """first slot, count: a CALL whose slots are one CUDA graph; the answer is DONE."""
     PREPARE = 11
     """slot: as CALL, of what makes a plan of its pattern; the sum of DONE is over that plan."""
+    TOGETHER = 12
+    """first slot, count: as CALL, of these slots at the same time, each by an instance of its own;
+    DONE once all have answered, its sum is over all their outputs."""
 
 
 class Frame(NamedTuple):

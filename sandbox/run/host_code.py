@@ -54,7 +54,7 @@ EXITS = {RAISED: "its code raised", REFUSED: "not supported in host code:"}
 STATUSES = {REFUSED: Status.UNSUPPORTED}
 
 _RUNNER = Path(__file__).with_name("runner.py")
-RUNNER_FILES = (_RUNNER, Path(__file__).with_name("contract.py"))
+RUNNER_FILES = (_RUNNER, *(Path(__file__).with_name(f"{name}.py") for name in ("contract", "crew")))
 """What the runner consists of."""
 
 _PACKAGES = ("site-packages", "dist-packages")

@@ -15,6 +15,7 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple, Self
 
@@ -178,10 +179,8 @@ class Runner:
 
     @property
     def clean(self) -> Timed:
-        """What an empty call took before the candidate was loaded.
-
-        Beside threads that sleep, where there are any now: stopping and waking them takes time.
-        """
+        """What an empty call took before the candidate was loaded: beside threads that sleep,
+        where there are any now, since stopping and waking them takes time."""
         return self._beside if self._gate.threads > 1 else self._alone
 
     @property
@@ -212,10 +211,19 @@ class Runner:
         self._cpu_mark = self._cpu_now()
 
     def call(
-        self, slot: int, *, timeout_s: float, release: Callable[[], None] | None = None
+        self,
+        slot: int,
+        *,
+        timeout_s: float,
+        release: Callable[[], None] | None = None,
+        together: int = 1,
     ) -> Timed:
-        """Runs one placed slot; `release` writes its inputs. Raises RunFault."""
-        return self._serve(FrameKind.CALL, slot, timeout_s, release)
+        """Runs one placed slot, or so many from it on at a time, each by an instance of its own;
+        `release` writes their inputs. Raises RunFault."""
+        if together == 1:
+            return self._serve(FrameKind.CALL, slot, timeout_s, release)
+        doing = f"in {together} calls at a time"
+        return self._serve(FrameKind.TOGETHER, slot, timeout_s, release, doing, more=together)
 
     def repeat(
         self, slot: int, times: int, *, timeout_s: float, release: Callable[[], None]
@@ -352,9 +360,11 @@ class Runner:
             ) from fault
 
     def _measure_empty(self, timeout_s: float, write: Callable[[], None] | None) -> None:
+        many = self._program.instances
+        empty = partial(self.call, 0, timeout_s=timeout_s, release=write, together=many)
+
         def measure() -> Timed:
-            numbers = range(self._empty_calls)
-            return _summarise([self.call(0, timeout_s=timeout_s, release=write) for _ in numbers])
+            return _summarise([empty() for _ in range(self._empty_calls)])
 
         self._alone = measure()
         self.ping(timeout_s=timeout_s)

@@ -87,6 +87,8 @@ class Program:
     """What an exit status stands for, where that is not CRASHED."""
     is_timed: bool = True
     """Whether the time of its calls counts: then it is found out what the runner itself takes."""
+    instances: int = 1
+    """So many of its timed calls are made at a time, each by threads for its share of the CPUs."""
     waiting: Starter | None = None
     """Where a process of such programs may have been started before."""
     may_leave_out: bool = False

@@ -17,9 +17,12 @@
 // A plan of a pattern is made by the same exchange: PREPARE in place of CALL, of another function of
 // the candidate's, for which the plan is what outputs are for a call.
 //
+// TOGETHER is a CALL of several slots at a time, each by a thread of its own (crew.hpp).
+//
 // Built with the address sanitizer it copies each tensor into a block of its own for the call, so
 // that an access before or after one is seen, reads included. The plain build can make the
 // pages before and after a tensor inaccessible for the call; the call table says for which.
+#include <deque>
 #include <dlfcn.h>
 #include <initializer_list>
 #include <malloc.h>
@@ -29,6 +32,7 @@
 #include <thread>
 #include <vector>
 
+#include "crew.hpp"
 #include "refused_call.hpp"
 #include "wire.hpp"
 #ifdef __SANITIZE_ADDRESS__
@@ -211,11 +215,13 @@ int main(int argc, char** argv) {
 
     Function entry = nullptr, prepare = nullptr;
     Sleepers sleepers;
+    Crew crew;
     wire::write_frame(control, {wire::READY, 0, 0, 0});
 
     for (wire::Frame frame; wire::read_frame(control, frame);) {
         if (frame.kind == wire::LOAD && !entry) {
             sleepers.end();
+            crew.bind();
             if (frame.first) mallopt(M_PERTURB, static_cast<int>(frame.first));
             void* library = dlopen(argv[9], RTLD_NOW | RTLD_LOCAL);
             entry = find(library, "kw_entry");
@@ -230,16 +236,25 @@ int main(int argc, char** argv) {
             continue;
         }
         // Before LOAD a call is empty: the referee measures what the runner itself takes.
-        const bool prepares = frame.kind == wire::PREPARE;
-        if ((frame.kind != wire::CALL && !prepares) || frame.first >= wire::MAX_SLOTS)
+        const bool prepares = frame.kind == wire::PREPARE, many = frame.kind == wire::TOGETHER;
+        const uint64_t count = many ? frame.second : 1, times = many ? 1 : frame.second + 1;
+        if ((frame.kind != wire::CALL && !prepares && !many) || count == 0 ||
+            frame.first >= wire::MAX_SLOTS || count > wire::MAX_SLOTS - frame.first)
             return wire::BROKEN;
-        Call call(reinterpret_cast<const Entry*>(inputs)[frame.first], inputs, outputs,
-                  prepares ? wire::SCRATCH : wire::OUTPUT);
+        std::deque<Call> calls;  // they point into themselves
+        for (uint64_t at = frame.first; at < frame.first + count; ++at)
+            calls.emplace_back(reinterpret_cast<const Entry*>(inputs)[at], inputs, outputs,
+                               prepares ? wire::SCRATCH : wire::OUTPUT);
+        if (many) crew.gather(unsigned(count));
         await(gate, looks, frame.nonce);
         // Both clocks cover the same: on a slow machine the sum alone takes microseconds.
         const uint64_t start = wire::now_ns();
-        for (uint64_t made = 0; made <= frame.second; ++made) call.run(prepares ? prepare : entry);
-        const uint64_t sum = call.sum(gate->choice);
+        if (many)
+            crew.work([&](unsigned at) { calls[at].run(entry); });
+        else
+            for (uint64_t made = 0; made < times; ++made) calls[0].run(prepares ? prepare : entry);
+        uint64_t sum = 0;
+        for (const Call& call : calls) sum += call.sum(gate->choice);
         wire::write_frame(control, {wire::DONE, frame.nonce, wire::now_ns() - start, sum});
     }
     _exit(0);

@@ -10,7 +10,8 @@ sleep, and a sum over words of the outputs is part of DONE. torch is imported an
 filter put on all threads before the candidate's code runs; then the process is the candidate's, and
 whatever it says is only a claim. It knows no expected value and no referee.
 
-It imports nothing of the package but `contract.py` beside it: `host_code.py` says what it is given.
+It imports nothing of the package but `contract.py` and `crew.py` beside it: `host_code.py` says
+what it is given.
 """
 
 from __future__ import annotations
@@ -24,18 +25,19 @@ import math
 import os
 import struct
 import sys
-import threading
 import time
 import traceback
 import types
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
-READY, CALL, DONE, PING, PONG, REFUSED, LOAD = 1, 2, 3, 4, 5, 6, 7
+READY, CALL, DONE, PING, PONG, REFUSED, LOAD, TOGETHER = 1, 2, 3, 4, 5, 6, 7, 12
 FRAME = struct.Struct("<IIQQ")  # sandbox/frames.py
 MAX_ARGUMENTS, MAX_SLOTS = 176, 64  # sandbox/run/call_table.py
 ENTRY_BYTES = 8 + 16 * MAX_ARGUMENTS
 SUMMED_WORDS = 256  # sandbox/frames.py
+MOST = 0xFFFFFFFFFFFFFFFF
 GATE_BYTES = 4096
 KEPT = 256
 """Slots whose tensors are kept; the table's place in memory changes with every trial."""
@@ -64,6 +66,7 @@ def load_beside(name: str) -> Any:
 
 
 contract = load_beside("contract")
+crew = load_beside("crew")
 NAME: str = contract.NAME
 
 
@@ -157,6 +160,8 @@ class Kernel:
         self.dtypes = {
             dtype: getattr(torch, dtype) for _, dtype, *_ in (*plan["inputs"], *plan["outputs"])
         }
+        self.begin = partial(torch.set_grad_enabled, False)
+        self.cpus = sorted(os.sched_getaffinity(0))
         self.empty, self.over = torch.empty, torch.frombuffer
         self.bytes = memoryview(inputs).cast("B")
         self.gate, self.looks = (memoryview(one).cast("B").cast("I") for one in (gate, looks))
@@ -166,6 +171,8 @@ class Kernel:
         """The parameters that `run` takes; None: any."""
         self.entry: Any = None
         self.module: Any = None
+        self.crew: Any = None
+        """Who makes several calls at a time; None: nobody has asked for any yet."""
 
     def load(self) -> None:
         """Executes the module and finds its entry point."""
@@ -249,13 +256,22 @@ class Kernel:
         if awaited and not (may_write and result is None):
             self.deliver(result, awaited)
 
+    def gather(self, instances: int) -> None:
+        """Has so many threads for calls at the same time, this one among them."""
+        self.crew = self.crew or crew.Crew(instances, self.cpus, self.begin)
+
+    def call_together(self, prepared: list[ReadySlot], instances: int) -> None:
+        """One call of each, at the same time; of none, so many threads do nothing."""
+        calls = [partial(self.call, each) for each in prepared]
+        self.crew.work(calls or [crew.do_nothing] * instances)
+
     def sum(self, prepared: ReadySlot, choice: int) -> int:
         """Of every n-th word of each output, from one that `choice` names, modulo 2^64."""
         total = 0
         for words in prepared.words:
             step = len(words) // SUMMED_WORDS + 1
             total += sum(words[choice % step :: step].tolist())
-        return total & 0xFFFFFFFFFFFFFFFF
+        return total & MOST
 
     def deliver(self, result: Any, outputs: Tensors) -> None:
         """Copies returned tensors; raises TypeError for anything that is not exactly right."""
@@ -291,11 +307,12 @@ def read_frame(control: int) -> tuple[int, int, int, int] | None:
 
 def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
     """Answers frames until the referee is gone. `clock` was taken before the candidate ran."""
-    is_loaded, sleepers = False, Sleepers()
+    is_loaded, sleepers = False, crew.Sleepers()
     while frame := read_frame(control):
         kind, nonce, first, count = frame
         many = 1 if kind == CALL else count
-        if first + many > MAX_SLOTS or (count and not is_loaded):
+        may_count = is_loaded or kind == TOGETHER
+        if first + many > MAX_SLOTS or (count and not may_count):
             os._exit(BROKEN)
         answer, told, number = PONG, 0, 0
         try:
@@ -315,8 +332,19 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
                     number = kernel.sum(prepared, kernel.gate[1])
                     # Both clocks cover the same.
                     told = clock() - start
+            elif kind == TOGETHER:
+                slots = range(first, first + count)
+                every = [kernel.prepare(slot) for slot in slots] if is_loaded else []
+                kernel.gather(count)
+                await_gate(kernel.gate, kernel.looks, nonce)
+                answer, start = DONE, clock()
+                kernel.call_together(every, count)
+                number = sum(kernel.sum(each, kernel.gate[1]) for each in every) & MOST
+                told = clock() - start
             elif kind == LOAD and not is_loaded:
                 sleepers.end()
+                if kernel.crew:
+                    kernel.crew.bind()
                 kernel.load()
                 answer, is_loaded = READY, True
             else:
@@ -330,42 +358,6 @@ def serve(control: int, kernel: Kernel, clock: Callable[[], int]) -> None:
             give_up(error, RAISED, control=control, frame=answered)
         os.write(control, FRAME.pack(answer, nonce, told, number))
     os._exit(0)
-
-
-class Sleepers:
-    """Threads that sleep as those of a pool do, each bound to a CPU beyond this thread's.
-
-    The referee measures what it takes to stop and to wake them. They are gone, and this thread is
-    free again, before the candidate is loaded.
-    """
-
-    def __init__(self) -> None:
-        self.cpus = os.sched_getaffinity(0)
-        self.bed = threading.Lock()
-        self.threads: list[threading.Thread] = []
-
-    def start(self) -> None:
-        """They lie down."""
-        self.bed.acquire()
-        first, *others = sorted(self.cpus)
-        os.sched_setaffinity(0, {first})
-        for cpu in others:
-            self.threads.append(threading.Thread(target=self.sleep, args=(cpu,)))
-            self.threads[-1].start()
-
-    def sleep(self, cpu: int) -> None:
-        """Until all may go."""
-        os.sched_setaffinity(0, {cpu})
-        with self.bed:
-            pass
-
-    def end(self) -> None:
-        """They are gone."""
-        if self.bed.locked():
-            self.bed.release()
-        for thread in self.threads:
-            thread.join()
-        os.sched_setaffinity(0, self.cpus)
 
 
 def await_gate(gate: Any, looks: Any, nonce: int) -> None:

@@ -52,7 +52,7 @@ def begin(
         readable=(*program.readable, place),
         devices=program.devices,
         pass_fds=(given.control, *memory, filter_fd, *gate.fds),
-        env={**thread_environment(len(workshop.cpus)), **program.environment},
+        env={**thread_environment(len(workshop.cpus), program.instances), **program.environment},
         cpus=workshop.cpus,
         may_mark=False,
     )
@@ -113,18 +113,23 @@ class Waiting:
         return begin(self._workshop, program, None, limits=self._limits)
 
 
-def thread_environment(cpus: int) -> dict[str, str]:
-    """Threads of either side: as many as CPUs, bound, and asleep when they wait (gpu.md §7)."""
+def thread_environment(cpus: int, instances: int = 1) -> dict[str, str]:
+    """Threads of either side: as many as CPUs, bound, and asleep when they wait (gpu.md §7).
+
+    Of several instances each has its share, and is bound by whoever calls it: a library would bind
+    all of them to the same CPUs.
+    """
+    threads = str(max(1, cpus // instances))
+    bound = {"OMP_PROC_BIND": "close", "OMP_PLACES": "cores"}
     return {
-        "OMP_NUM_THREADS": str(cpus),
-        "OMP_PROC_BIND": "close",
-        "OMP_PLACES": "cores",
+        "OMP_NUM_THREADS": threads,
+        **(bound if instances == 1 else {"OMP_PROC_BIND": "false"}),
         "OMP_WAIT_POLICY": "passive",
         "OMP_DYNAMIC": "false",
         "GOMP_SPINCOUNT": "0",
         "KMP_BLOCKTIME": "0",
-        "MKL_NUM_THREADS": str(cpus),
-        "OPENBLAS_NUM_THREADS": str(cpus),
+        "MKL_NUM_THREADS": threads,
+        "OPENBLAS_NUM_THREADS": threads,
     }
 
 

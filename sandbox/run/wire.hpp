@@ -23,6 +23,7 @@ namespace [[gnu::visibility("hidden")]] wire {
 enum Kind : uint32_t {
     READY = 1, CALL = 2, DONE = 3, PING = 4, PONG = 5, REFUSED = 6, LOAD = 7,
     UPLOAD = 8, FETCH = 9, REPLAY = 10, PREPARE = 11,
+    TOGETHER = 12,
 };
 enum Role : uint64_t { INTEGER = 0, INPUT = 1, OUTPUT = 2, SCRATCH = 3, ROLES = 3, FENCED = 4 };
 constexpr uint64_t MAX_ARGUMENTS = 176;  // half of them are sizes

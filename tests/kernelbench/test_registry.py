@@ -10,7 +10,8 @@ from scipy.sparse import random as random_sparse
 
 from kernelwright.errors import MatrixError, UnknownNameError, UsageError
 from kernelwright.kernelbench.languages import CUDA, LANGUAGES, TRITON, language_of
-from kernelwright.kernelbench.problem import TIMED, Timing, Workload, c_parameters
+from kernelwright.kernelbench.manner import TIMED, Manner, Timing
+from kernelwright.kernelbench.problem import Workload, c_parameters
 from kernelwright.kernelbench.registry import get, names, problems, workload_for
 from kernelwright.kernelbench.skeleton import signature
 
@@ -115,8 +116,19 @@ def test_a_workload_is_timed_in_a_mode_that_stands_behind_its_name() -> None:
     sized = workload_for(softmax, "@offline", M=3, N=5)
     assert (sized.name, sized.timing) == ("M=3,N=5@offline", Timing.OFFLINE)
     assert workload_for(get("spmm_csr"), "cora@server", N=7).name == "cora:N=7@server"
-    with pytest.raises(UnknownNameError, match="tiny@often"):
-        workload_for(softmax, "tiny@often")
+    for named in ("tiny@often", "tiny@x1", "tiny@x17", "tiny@x2@x2", "tiny@server@offline"):
+        with pytest.raises(UnknownNameError, match=named):
+            workload_for(softmax, named)
+
+
+def test_a_workload_is_called_several_times_at_once() -> None:
+    softmax = get("softmax")
+    both = workload_for(softmax, "tiny@server@x2")
+    assert (both.name, both.manner) == ("tiny@x2@server", Manner(Timing.SERVER, 2))
+    assert both.note.endswith(
+        f"at a time in one process, each on its share of the CPUs, {TIMED[Timing.SERVER]}"
+    )
+    assert workload_for(softmax, "tiny@x16").instances == 16
 
 
 def test_a_matrix_file_is_a_workload(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from kernelwright.errors import UsageError
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.machine import caches
-from kernelwright.kernelbench.problem import Family, Timing
+from kernelwright.kernelbench.manner import Manner, Timing
+from kernelwright.kernelbench.problem import Family
 from kernelwright.traces.records import Depth, Status
 from kernelwright.verifier.clock import pace as paces
 from kernelwright.verifier.clock.pace import Pace
@@ -23,7 +24,7 @@ from kernelwright.verifier.truth.trials import Item, make_item
 def test_nothing_comes_between_calls_as_usual(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paces.time, "sleep", lambda _s: pytest.fail("it rests"))
     for timing in (Timing.USUAL, Timing.OFFLINE):
-        Pace(timing, (0,)).rest()
+        Pace(Manner(timing), (0,)).rest()
 
 
 def test_caches_are_swept_from_each_cpu_and_pauses_vary(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,7 +35,7 @@ def test_caches_are_swept_from_each_cpu_and_pauses_vary(monkeypatch: pytest.Monk
         paces, "_sweep", lambda memory: swept.append((os.sched_getaffinity(0), memory.nbytes))
     )
     cpus = tuple(sorted(os.sched_getaffinity(0)))[:2]
-    cold = Pace(Timing.SERVER, cpus)
+    cold = Pace(Manner(Timing.SERVER), cpus)
     for _ in range(20):
         cold.rest()
     cold.close()
@@ -53,8 +54,10 @@ def test_a_sweep_writes_all_of_its_memory() -> None:
 
 def test_calls_in_a_sample() -> None:
     assert batch_for(1.0, 8) == batch_for(1.0, 8, Pace()) == 8
-    assert batch_for(1.0, 8, Pace(Timing.OFFLINE)) == 7
-    assert batch_for(1.0, MAX_BATCH, Pace(Timing.SERVER)) == 1
+    assert batch_for(1.0, 8, Pace(Manner(Timing.OFFLINE))) == 7
+    assert batch_for(1.0, MAX_BATCH, Pace(Manner(Timing.SERVER))) == 1
+    assert batch_for(1.0, 9, Pace(Manner(instances=2))) == 4
+    assert batch_for(1.0, 9, Pace(Manner(Timing.OFFLINE, 2))) == 3
 
 
 class Noting:
@@ -74,7 +77,7 @@ class Noting:
 def test_a_turn_begins_with_a_call_that_does_not_count(timing: str, sizes: set[int]) -> None:
     problem, rng, side = registry.get("softmax"), np.random.default_rng(1), Noting()
     structure = problem.structure(problem.workload("tiny"))
-    series = Series(batch=3, pace=Pace(Timing(timing)))
+    series = Series(batch=3, pace=Pace(Manner(Timing(timing))))
     sample_block(
         series,
         side,
@@ -95,7 +98,7 @@ def test_a_kernel_is_judged_in_each_mode(court, mode: Timing) -> None:
     source = (Path(__file__).parent / "seven" / "honest.cpp").read_text()
     order = Order(source=source, language="cpp", protocol=Depth.FULL)
     verdict = court.referee("spmm_csr", f"tiny@{mode}").evaluate(order)
-    assert verdict.status is Status.VERIFIED, verdict.reason
+    assert verdict.status is Status.VERIFIED, verdict.reasons
     assert verdict.measurement is not None
     assert verdict.measurement.workload == f"tiny@{mode}"
 

@@ -85,7 +85,7 @@ def _ratio_of(
         item: Item = make_item(problem, slot.structure, family, rng)
         for key, array in item.inputs.items():
             slot.inputs[key][...] = array
-        process.call(name, slot)
+        process.call(name, [slot])
         for output, expected in item.expected.items():
             got = np.array(slot.outputs[output])
             for check in gates.check_output(

@@ -134,14 +134,17 @@ class BaselineProcess:
         slots: int,
         place: BaselinePlace | None = None,
         is_warm: bool = False,
+        instances: int = 1,
     ) -> None:
         """Raises PrerequisiteError where the device cannot be used.
 
         Args:
             is_warm: A device's L2 cache holds the inputs of a call.
+            instances: So many calls are made at a time.
         """
         where = place or BaselinePlace()
         self._problem = problem
+        self._instances = instances
         self._prepared = {each.name for each in problem.baselines if each.is_prepared}
         inputs, outputs = footprint(problem, structure.axes)
         held = sum(array.nbytes + 2 * PAGE for array in structure.arrays.values())
@@ -182,7 +185,7 @@ class BaselineProcess:
         """The process: in a jail where a user's file has baselines of its own."""
         module, arguments = "verifier.baselines.host", (str(channel), _list_numbers(workshop.cpus))
         kept = _kept_by(workshop, self._problem)
-        env = {**_environment(workshop, kept), **where.environment}
+        env = {**_environment(workshop, kept, self._instances), **where.environment}
         passed = (channel, *fds, *self._gate.fds)
         if self._problem.text:
             return JailedTree(
@@ -213,6 +216,7 @@ class BaselineProcess:
                 "gate": self._gate.fds,
                 "device": device,
                 "is_warm": is_warm,
+                "instances": self._instances,
                 "compiled": str(compiled),
             }
         )
@@ -275,11 +279,11 @@ class BaselineProcess:
     def call(
         self,
         name: str,
-        slot: Slot,
+        slots: list[Slot],
         release: Callable[[], None] = _nothing,
         rest: Callable[[], None] = _nothing,
     ) -> int:
-        """Nanoseconds of one call on a slot's inputs.
+        """Nanoseconds of one call on a slot's inputs, or of several at a time.
 
         As with a candidate, the process is stopped while `release` writes the inputs and in `rest`,
         and watches a gate, awake, before that opens. What a prepared one makes of new values it
@@ -287,20 +291,22 @@ class BaselineProcess:
         """
         steps = [release, rest]
         if name in self._prepared:
-            self._go(name, slot, [release], refresh=True)
-            steps = [rest]
-        return self._go(name, slot, steps)
+            for slot in slots:
+                self._go(name, [slot], steps[:1], refresh=True)
+                steps = [_nothing, rest]
+        return self._go(name, slots, steps)
 
     def _go(
         self,
         name: str,
-        slot: Slot,
+        slots: list[Slot],
         ahead: list[Callable[[], None]],
         *,
         refresh: bool = False,
     ) -> int:
         nonce = secrets.randbits(32) or 1
-        asked = {"baseline": name, "slot": slot.index, "nonce": nonce, "refresh": refresh}
+        numbers = [slot.index for slot in slots]
+        asked = {"baseline": name, "slots": numbers, "nonce": nonce, "refresh": refresh}
         self._gate.freeze(lambda: cpu_ns(self._process.pid))
         for step in ahead:
             step()
@@ -364,7 +370,7 @@ class BaselineProcess:
         # Other values at the same addresses: a baseline that kept a copy would fail here.
         for question in asked:
             question.lay(question.item)
-            self.call(name, question.slot)
+            self.call(name, [question.slot])
             if why := question.explain_wrong(self._problem):
                 return why
         return ""
@@ -423,13 +429,13 @@ def _kept_by(workshop: Workshop, problem: Problem) -> Path:
     return folder
 
 
-def _environment(workshop: Workshop, kept_in: Path) -> dict[str, str]:
+def _environment(workshop: Workshop, kept_in: Path, instances: int) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name in _KEPT}
     cache = kept_in / "inductor"
     cache.mkdir(parents=True, exist_ok=True)
     return {
         **kept,
-        **thread_environment(len(workshop.cpus)),
+        **thread_environment(len(workshop.cpus), instances),
         "TORCHINDUCTOR_CACHE_DIR": str(cache),
         "PYTHONDONTWRITEBYTECODE": "1",
     }

@@ -26,13 +26,17 @@ LINE = 64
 """Bytes of a cache line of CPUs; some of Arm's have twice that, and the bound is then too low."""
 
 
-def bounds_of(problem: Problem, axes: Mapping[str, int], peaks: Peaks) -> Bounds:
-    """By the peaks of the target."""
+def bounds_of(
+    problem: Problem, axes: Mapping[str, int], peaks: Peaks, instances: int = 1
+) -> Bounds:
+    """By the peaks of the target; of so many calls at a time."""
     roof = roof_of(arithmetic_of(problem), peaks)
     axes = dict(axes)
-    flops, moved = problem.flops(axes), problem.bytes_moved(axes)
+    flops, moved = instances * problem.flops(axes), instances * problem.bytes_moved(axes)
     rate, place = _near(problem, axes, peaks)
-    fetched = gathered_bytes(problem, axes, granule=LINE if peaks.is_of_cpus else SECTOR)
+    fetched = instances * gathered_bytes(
+        problem, axes, granule=LINE if peaks.is_of_cpus else SECTOR
+    )
     is_modelled = "data sheet" in peaks.cache_source
     return Bounds(
         floor_us=floor_us(flops, moved, peaks, roof.gflops),

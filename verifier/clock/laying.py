@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from ...kernelbench.problem import Arrays, Structure
@@ -24,11 +26,12 @@ def wipe_slots(slots: list[Slot]) -> None:
             array.fill(0)
 
 
-def lay_item(item: Item, slot: Slot) -> None:
-    """An item's inputs, and zeros for its answer."""
-    for output in slot.outputs.values():
-        output.fill(0)
-    write_inputs(item, slot)
+def lay_items(calls: Iterable[tuple[Item, Slot]]) -> None:
+    """Inputs of calls, and zeros for their answers."""
+    for item, slot in calls:
+        for output in slot.outputs.values():
+            output.fill(0)
+        write_inputs(item, slot)
 
 
 def rewrite_pattern(slot: Slot, old: Structure, new: Structure) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What comes between timed calls: nothing more as usual, or what a workload's timing mode asks for.
+"""What comes between timed calls: nothing more as usual, or what a workload's timing mode asks for;
+and how many of them are made at a time.
 
 CUDA-L2 (arXiv 2512.02551) times its kernels in two ways. Its offline mode is back to back and warm:
 here each turn of a side begins with a call that does not count. Its server mode leaves pauses of
@@ -13,12 +14,14 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import TypeVar
 
 import numpy as np
 
 from ...kernelbench.machine import caches
-from ...kernelbench.problem import Timing
+from ...kernelbench.manner import USUAL, Manner, Timing
 
+T = TypeVar("T")
 MEAN_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 4 * MEAN_PAUSE_S
 UNKNOWN_CACHES = 64 << 20
@@ -30,9 +33,9 @@ SWEPT = 2
 class Pace:
     """Of the timed calls of a session."""
 
-    def __init__(self, timing: Timing = Timing.USUAL, cpus: tuple[int, ...] = ()) -> None:
+    def __init__(self, manner: Manner = USUAL, cpus: tuple[int, ...] = ()) -> None:
         """`cpus` are those that calls run on."""
-        self.timing = timing
+        self.timing, self.instances = manner
         self._cpus = cpus
         self._lots = np.random.default_rng()
         self._sweepers: list[tuple[ThreadPoolExecutor, np.ndarray]] = []
@@ -41,6 +44,19 @@ class Pace:
     def uncounted(self) -> int:
         """Calls at the begin of each turn that do not count."""
         return int(self.timing is Timing.OFFLINE)
+
+    def turn(self, calls: int) -> int:
+        """How many inputs a turn of so many calls that count takes."""
+        return self.instances * (self.uncounted + calls)
+
+    def room(self, slots: int) -> int:
+        """How many calls that count there can be in a turn on so many slots."""
+        return 1 if self.is_cold else slots // self.instances - self.uncounted
+
+    def together(self, calls: list[T]) -> list[list[T]]:
+        """Of the calls of a turn those that are made at a time."""
+        many = self.instances
+        return [calls[at : at + many] for at in range(0, len(calls), many)]
 
     @property
     def is_warm(self) -> bool:

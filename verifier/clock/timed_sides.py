@@ -40,7 +40,7 @@ from ..truth.trials import Item
 from .answers import Answer, AnsweredShare
 from .clocks import Clocks
 from .drawn_words import all_written, told_when_done
-from .laying import lay_item, rewrite_pattern, wipe_slots, write_inputs
+from .laying import lay_items, rewrite_pattern, wipe_slots, write_inputs
 from .pace import Pace
 from .plans import Plans, words_of
 
@@ -54,8 +54,12 @@ _PART_BYTES = 2 << 20
 """Of an answer that is judged in parts after timed calls, with the inputs of its rows."""
 
 
+Call = tuple[Item, Slot]
+"""Inputs, and where they are called."""
+
+
 class Side(Protocol):
-    """What the sampler times."""
+    """What the sampler times: calls, or several at a time where its pace says so."""
 
     name: str
 
@@ -81,13 +85,13 @@ class BaselineSide:
 
     def take(self, items: list[Item], first: int) -> float:
         """See Side."""
-        spent_ns = []
+        spent_ns, name = [], self.baseline or self.name
         slots = self.process.slots[first : first + len(items)]
-        wipe_slots(slots[1:])
-        for slot, item in zip(slots, items, strict=True):
-            name = self.baseline or self.name
-            lay = partial(lay_item, item, slot)
-            spent_ns.append(self.process.call(name, slot, lay, self.pace.rest))
+        wipe_slots(slots[self.pace.instances :])
+        for calls in self.pace.together(list(zip(items, slots, strict=True))):
+            lay = partial(lay_items, calls)
+            called = [slot for _, slot in calls]
+            spent_ns.append(self.process.call(name, called, lay, self.pace.rest))
         return statistics.median(spent_ns[self.pace.uncounted :]) / 1e3
 
 
@@ -231,10 +235,11 @@ class CandidateSide:
         Args:
             also: Rows that are judged whatever is drawn, where an answer is judged in parts.
         """
-        marks, timed = self._call(item, slot, self._timeout_s, is_alone=True)
+        marks, timed = self._call([(item, slot)], self._timeout_s, is_alone=True)
         is_partial = (coverage := self._runner.coverage).is_partial
         share = 1 if is_partial else self._parts(item)
-        answer = self._copy_answer(item, slot, marks, timed, share=share, also=also)
+        told = told_when_done(slot.outputs, timed)
+        answer = self._copy_answer(item, slot, marks, told, share=share, also=also)
         if is_partial:
             answer = replace(answer, known=answer.find_written())
         self.seen.add(coverage, answer)
@@ -255,12 +260,13 @@ class CandidateSide:
             times: So many calls one after the other; the answer is the last one's.
         """
         timeout_s = self._timeout_s * patience
-        marks, timed = self._call(item, slot, timeout_s, is_alone=True, times=times)
+        marks, timed = self._call([(item, slot)], timeout_s, is_alone=True, times=times)
         guard, told = marks.check(slot.index), told_when_done(slot.outputs, timed)
         rows = differing_rows(self._problem, item.structure, first, slot.outputs) if first else None
         if rows is not None and not len(rows) and guard.passed and told.passed:
             return None
-        answer = self._copy_answer(item, slot, marks, timed, share=self._parts(item), also=rows)
+        share = self._parts(item)
+        answer = self._copy_answer(item, slot, marks, told, share=share, also=rows)
         return replace(answer, seen=(guard, *answer.seen))
 
     def take(self, items: list[Item], first: int) -> float:
@@ -269,9 +275,12 @@ class CandidateSide:
         runner, self.waited = self._runner, 0.0
         slots = self.slots[first : first + len(items)]
         self._wipe(slots)
-        for slot, item in zip(slots, items, strict=True):
-            marks, timed = self._call(item, slot, self._timeout_s)
-            self._sample(item, slot, marks, timed)
+        for calls in self._pace.together(list(zip(items, slots, strict=True))):
+            marks, timed = self._call(calls, self._timeout_s)
+            outputs = _outputs_of(calls)
+            told = told_when_done(outputs, timed)
+            for item, slot in calls:
+                self._sample(item, slot, marks, told)
             self.waited = max(self.waited, timed.waited_ns / max(1, timed.wall_ns))
             us = self.clocks.add(
                 timed,
@@ -280,23 +289,22 @@ class CandidateSide:
                 overhead_us=runner.overhead_us,
             )
             counted.append(us)
-            seen = (
-                told_when_done(slot.outputs, timed),
-                all_written(slot.outputs, timed, marks.pattern),
-                marks.check(slot.index),
-            )
-            for check in seen:
+            guards = (marks.check(slot.index) for _, slot in calls)
+            for check in (told, all_written(outputs, timed, marks.pattern), *guards):
                 if not check.passed:
                     raise Failed.of_answer(check)
         return statistics.median(counted[self._pace.uncounted :])
 
-    def test(self, item: Item, first: int) -> None:
-        """One call as those of `take`, whose time does not count and whose answer is judged."""
-        slot = self.slots[first]
-        marks, timed = self._call(item, slot, self._timeout_s)
-        self._tests.append(self._copy_answer(item, slot, marks, timed))
-        if not (guard := marks.check(slot.index)).passed:
-            raise Failed.of_answer(guard)
+    def test(self, items: list[Item], first: int) -> None:
+        """As those calls of `take` that are made at a time; all are judged, and none is timed."""
+        if not (calls := list(zip(items, self.slots[first:], strict=False))):
+            return
+        marks, timed = self._call(calls, self._timeout_s)
+        told = told_when_done(_outputs_of(calls), timed)
+        for item, slot in calls:
+            self._tests.append(self._copy_answer(item, slot, marks, told))
+            if not (guard := marks.check(slot.index)).passed:
+                raise Failed.of_answer(guard)
 
     def judge(self, most: int | None) -> None:
         """From now on so many of the timed calls are judged, and all that were made; None: all.
@@ -318,7 +326,7 @@ class CandidateSide:
         self._taken = {False: 0, True: 0}
         return kept
 
-    def _sample(self, item: Item, slot: Slot, marks: poison.Marks, timed: Timed) -> None:
+    def _sample(self, item: Item, slot: Slot, marks: poison.Marks, told: Check) -> None:
         """Keeps the answer or not: each call on a pattern is as likely to be judged as another on
         it (Vitter's algorithm R), and others than the workload's are half of what is judged, as far
         as there were any: who keeps a pattern is wrong on them."""
@@ -330,40 +338,44 @@ class CandidateSide:
             if len(kept) >= room:
                 at = int(self._lots.integers(self._taken[is_other]))
                 if at < room:
-                    kept[at] = self._copy_answer(item, slot, marks, timed)
+                    kept[at] = self._copy_answer(item, slot, marks, told)
                 return
-        kept.append(self._copy_answer(item, slot, marks, timed))
+        kept.append(self._copy_answer(item, slot, marks, told))
         if most is not None and sum(map(len, self._answers.values())) > most:
             own = self._answers[False]
             own.pop(int(self._lots.integers(len(own))))
 
     def _call(
         self,
-        item: Item,
-        slot: Slot,
+        calls: list[Call],
         timeout_s: float,
         *,
         is_alone: bool = False,
         times: int = 1,
     ) -> tuple[poison.Marks, Timed]:
-        """One call; of one that is alone, all memory around its outputs is watched."""
-        self.asked = item
-        slot = self._hold(slot, item.structure)
-        self._prepare(item, slot, timeout_s)
+        """One call, or several at a time; of one that is alone, all memory around its outputs is
+        watched."""
+        self.asked = calls[0][0]
+        calls = [(item, self._hold(slot, item.structure)) for item, slot in calls]
+        for item, slot in calls:
+            self._prepare(item, slot, timeout_s)
         marks = poison.Marks(poison.choose(self._rng))
 
         def lay() -> None:
-            """All that the call finds, as the process stands still: none of it can be replaced."""
-            self._mark(slot, marks, is_alone=is_alone)
-            self._write(item, slot)
+            """All that a call finds, as the process stands still: none of it can be replaced."""
+            for item, slot in calls:
+                self._mark(slot, marks, is_alone=is_alone)
+                self._write(item, slot)
             if not is_alone:
                 self._pace.rest()
 
+        first, call, many = calls[0][1].index, self._runner.call, len(calls)
         if times > 1:
-            timed = self._runner.repeat(slot.index, times, timeout_s=timeout_s, release=lay)
+            timed = self._runner.repeat(first, times, timeout_s=timeout_s, release=lay)
         else:
-            timed = self._runner.call(slot.index, timeout_s=timeout_s, release=lay)
-        self.plans.watch(slot, marks)
+            timed = call(first, timeout_s=timeout_s, release=lay, together=many)
+        for _, slot in calls:
+            self.plans.watch(slot, marks)
         return marks, timed
 
     def _wipe(self, slots: list[Slot]) -> None:
@@ -373,7 +385,7 @@ class CandidateSide:
         is woken, so that only those behind it are to be wiped.
         """
         if self._arena.is_shared:
-            wipe_slots(slots[1:])
+            wipe_slots(slots[self._pace.instances :])
 
     def _mark(self, slot: Slot, marks: poison.Marks, *, is_alone: bool = False) -> None:
         for output in slot.outputs.values():
@@ -390,7 +402,7 @@ class CandidateSide:
         item: Item,
         slot: Slot,
         marks: poison.Marks,
-        timed: Timed,
+        told: Check,
         *,
         share: int = 0,
         also: np.ndarray | None = None,
@@ -399,7 +411,6 @@ class CandidateSide:
 
         One in `share` rows of what is judged in parts; 0: as many as a timed call may cost.
         """
-        told = told_when_done(slot.outputs, timed)
         if item.is_parted and share != 1:
             return self._copy_part(item, slot, marks.pattern, told, share, also)
         outputs = {name: array.copy() for name, array in slot.outputs.items()}
@@ -428,3 +439,12 @@ class CandidateSide:
         outputs = rows.take(self._problem, slot.outputs)
         part = item.part(rows)
         return Answer(self._problem, part, outputs, pattern, (*seen, told), rows=rows)
+
+
+def _outputs_of(calls: list[Call]) -> Arrays:
+    """Of all that were made at a time, each under a name of its own."""
+    return {
+        f"{name} at {slot.index}": array
+        for _, slot in calls
+        for name, array in slot.outputs.items()
+    }

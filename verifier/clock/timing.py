@@ -118,7 +118,7 @@ def took_of(block: dict[str, list[float]]) -> dict[str, float]:
 def batch_for(reference_us: float, room: int, pace: Pace | None = None) -> int:
     """Calls per sample that count, from the fastest baseline's time."""
     if pace:
-        room = 1 if pace.is_cold else room - pace.uncounted
+        room = pace.room(room)
     return int(min(MAX_BATCH, room, max(1.0, np.ceil(SAMPLE_US / max(reference_us, 1.0)))))
 
 
@@ -143,11 +143,11 @@ def sample_block(
         RunFault, Failed: the candidate failed in one of the calls; others raise their own.
     """
     sides = [candidate, *others]
-    batch, uncounted = series.batch, series.pace.uncounted
+    batch, pace = series.batch, series.pace
     if isinstance(candidate, CandidateSide):
         candidate.judge(rounds.judged)
     for _ in range(rounds.warm_up):
-        given, first = _draw_calls(items, batch, slots, rng, uncounted)
+        given, first = _draw_calls(items, batch, slots, rng, pace)
         for side in sides:
             side.take(given, first)
     if isinstance(candidate, CandidateSide):
@@ -158,12 +158,11 @@ def sample_block(
     start = time.monotonic()
     while not _is_enough(samples, sides, is_calm, rounds, time.monotonic() - start):
         number = len(is_calm)
-        given, first = _draw_calls(items, batch, slots, rng, uncounted)
+        given, first = _draw_calls(items, batch, slots, rng, pace)
         for index in rng.permutation(len(sides)):
             side = sides[index]
             if index == 0 and number in tested and isinstance(candidate, CandidateSide):
-                for item in itertools.islice(tests or (), 1):
-                    candidate.test(item, first)
+                candidate.test(list(itertools.islice(tests or (), pace.instances)), first)
             samples[side.name].append(side.take(given, first))
         is_calm.append(all(side.waited <= rounds.waits for side in sides))
     if sum(is_calm) >= rounds.least:
@@ -205,11 +204,11 @@ def _draw_calls(
     batch: int,
     slots: int,
     rng: np.random.Generator,
-    uncounted: int = 0,
+    pace: Pace,
 ) -> tuple[list[Item], int]:
     """A random number of calls at a random slot: nobody can tell how many are left (A11), or where
     the warm-up ends."""
-    given = items(uncounted + int(rng.integers(-(-batch // 4), batch + 1)))
+    given = items(pace.turn(int(rng.integers(-(-batch // 4), batch + 1))))
     return given, int(rng.integers(slots - len(given) + 1))
 
 

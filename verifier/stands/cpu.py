@@ -77,16 +77,17 @@ class CpuStand(TimingStand):
 
     @property
     def facts(self) -> dict[str, float]:
-        """See Stand."""
+        """See Stand; of calls that are made at a time each has its share."""
+        many = self.session.pace.instances
         return {
             **features(self.session.stage.target),
             **locality(self.session.stage.target),
-            "cpus": float(len(self.session.workshop.cpus)),
+            "cpus": float(len(self.session.workshop.cpus) // many),
             "vector_bytes": float(processor().vector_bytes),
-            "memory_gbs": self.peaks.bandwidth_gbs,
-            "llc_gbs": self.peaks.llc_bandwidth_gbs,
-            "l2_gbs": self.peaks.cache_bandwidth_gbs,
-            "fma_gflops": self.peaks.flops_gflops,
+            "memory_gbs": self.peaks.bandwidth_gbs / many,
+            "llc_gbs": self.peaks.llc_bandwidth_gbs / many,
+            "l2_gbs": self.peaks.cache_bandwidth_gbs / many,
+            "fma_gflops": self.peaks.flops_gflops / many,
         }
 
     def wait_prepared(self) -> Preparation:
@@ -268,11 +269,10 @@ class MountedOnCpu(MountedToBeTimed):
     def conclude_times(self) -> Measurement:
         """See Mounted."""
         found = super().conclude_times()
-        problem, target = self.draft.session.problem, self.draft.session.stage.target
-        flops, moved = problem.flops(target.axes), problem.bytes_moved(target.axes)
+        flops, moved = self.draft.session.work
         self._known = profiling.profile(
             self._built,
-            target,
+            self.draft.session.stage.target,
             found,
             flops=flops,
             moved=moved,

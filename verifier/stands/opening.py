@@ -14,7 +14,7 @@ from ...errors import UsageError
 from ...kernelbench import registry
 from ...kernelbench.languages import CUDA, TRITON, language_of
 from ...kernelbench.machine import available_bytes, usable_cpus
-from ...kernelbench.problem import Problem, Structure
+from ...kernelbench.problem import Problem, Structure, Workload
 from ...kernelbench.rows import is_large
 from ...kernelbench.targets import architecture, target_of
 from ...sandbox.builders.toolchain import ANY_RELEASE
@@ -107,6 +107,7 @@ def open_stand(task: Task, machine: Machine | None = None, leased: Leased | None
         registry.add_text(task.problem, task.problem_text)
     problem = registry.get(task.problem).for_target(task.target)
     workshop = Workshop(choose(task.jail), Path(task.cache_dir), task.cpus or usable_cpus())
+    _ensure_instances(task, workshop)
     isolation = require_isolation(
         workshop.jail,
         workshop.folder,
@@ -142,11 +143,29 @@ def _open_on(ground: _Ground, machine: Machine | None, leased: Leased | None) ->
 
 def _ensure_not_timed(task: Task) -> None:
     """Raises UsageError where a workload asks for a way of timing and nothing is timed."""
-    if mode := task.workload.timing:
+    if suffix := task.workload.manner.suffix:
         raise UsageError(
-            f"the workload '{task.workload.name}' is to be timed in the mode '{mode}', and "
+            f"the workload '{task.workload.name}' is to be timed in the manner '{suffix}', and "
             f"{task.target} is emulated here: nothing is timed",
-            hint=f"name a workload without '@{mode}', or run it on the device",
+            hint=f"name a workload without '{suffix}', or run it on the device",
+        )
+
+
+def _ensure_instances(task: Task, workshop: Workshop) -> None:
+    """Raises UsageError where a workload asks for more calls at a time than can be made."""
+    many, cpus = task.workload.instances, len(workshop.cpus)
+    if many == 1:
+        return
+    named = f"the workload '{task.workload.name}' has {many} calls at a time"
+    if not target_of(task.target).is_cpu:
+        raise UsageError(
+            f"{named}, and {task.target} makes one after the other",
+            hint=f"name it without '@x{many}', or take the target cpu",
+        )
+    if many > cpus:
+        raise UsageError(
+            f"{named}, each on CPUs of its own, and {cpus} can be used",
+            hint=f"ask for fewer, as '@x{cpus}'" if cpus > 1 else f"name it without '@x{many}'",
         )
 
 
@@ -162,16 +181,17 @@ def _on_device(ground: _Ground, leased: Leased) -> Stand:
         raise
 
 
-def _ensure_room(problem: Problem, target: Structure, name: str) -> None:
+def _ensure_room(problem: Problem, target: Structure, workload: Workload) -> None:
     """Raises UsageError where this machine has no memory for evaluations of the workload."""
     if not is_large(problem, target.axes):
         return
     one, available = problem.bytes_moved(target.axes), available_bytes()
-    needed = HELD_CALLS * one + HELD_BYTES
+    held = HELD_CALLS * workload.instances
+    needed = held * one + HELD_BYTES
     if available is not None and needed > available:
         raise UsageError(
-            f"evaluations of {problem.name} / {name} take {needed / (1 << 30):.1f} GiB "
-            f"({HELD_CALLS} times one call's {one / (1 << 20):,.0f} MiB, and "
+            f"evaluations of {problem.name} / {workload.name} take {needed / (1 << 30):.1f} GiB "
+            f"({held} times one call's {one / (1 << 20):,.0f} MiB, and "
             f"{HELD_BYTES >> 20} MiB) and {available / (1 << 30):.1f} GiB are available",
             hint="choose a smaller workload, or a machine with more memory",
         )
@@ -200,7 +220,7 @@ def _small_stage(problem: Problem, task: Task, subject: Structure) -> Stage:
 
 def _stage(problem: Problem, task: Task) -> Stage:
     target = problem.structure(task.workload)
-    _ensure_room(problem, target, task.workload.name)
+    _ensure_room(problem, target, task.workload)
     others = tuple(
         (workload.name, problem.structure(workload))
         for workload in problem.workloads

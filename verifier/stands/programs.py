@@ -8,6 +8,7 @@ its tier. It runs nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from ...kernelbench.languages import CPP, PYTHON, Language, language_of
 from ...kernelbench.problem import Problem
@@ -35,7 +36,8 @@ def build_program(session: Session, source: str, language: str) -> Program:
         PrerequisiteError: this machine lacks what the language needs.
         SandboxError, StorageError: the harness failed, not the source.
     """
-    return BUILT[language_of(language)](session, source)
+    program = BUILT[language_of(language)](session, source)
+    return replace(program, instances=session.pace.instances)
 
 
 def build_cpp(

@@ -124,12 +124,13 @@ class Baselines:
     def wait_prepared(self) -> Preparation:
         """Which candidates are held against, and which are missing."""
         held, session = self.reference, self._session
-        axes = session.stage.target.axes
+        axes, many = session.stage.target.axes, session.pace.instances
+        bounds = bounds_of(session.problem, axes, held.peaks, many) if held.peaks else None
         return Preparation(
             baselines=tuple(held.latency_us),
             missing=held.missing,
             baseline_us=held.latency_us,
-            bounds=bounds_of(session.problem, axes, held.peaks) if held.peaks else None,
+            bounds=bounds,
         )
 
     def timeout_s(self) -> float:
@@ -167,6 +168,7 @@ class Baselines:
                 slots=session.slots,
                 place=self._place,
                 is_warm=session.pace.is_warm,
+                instances=session.pace.instances,
             )
             self._starting = process
             if self._is_closing:
@@ -204,6 +206,6 @@ class Baselines:
 
 
 def _calibrate(process: BaselineProcess, name: str, item: Item, pace: Pace) -> float:
-    side, turn = BaselineSide(name, process, pace=pace), [item] * (1 + pace.uncounted)
+    side, turn = BaselineSide(name, process, pace=pace), [item] * pace.turn(1)
     side.take(turn, 0)
     return stats.median(side.take(turn, 0) for _ in range(_CALIBRATION_CALLS))

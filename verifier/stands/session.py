@@ -42,6 +42,8 @@ CALL_S = 5.0
 EMULATED_CALL_S = 30.0
 """The same of an emulation: it is slow and not timed, and a grid that does not end needs an end."""
 _SLOT_ROOM = 48 << 20
+LEAST_SLOTS = 3
+"""Where calls are not large."""
 SOUND = "sound-problems"
 """Folder in the cache folder: one empty file for each version of a problem that was found so."""
 MOST_ABREAST = 4
@@ -152,18 +154,25 @@ class Session:
         """Slots of an arena on the target workload."""
         axes = self.stage.target.axes
         one = sum(footprint(self.problem, axes))
-        least = 1 + self.pace.uncounted if is_large(self.problem, axes) else 3
-        return int(np.clip(_SLOT_ROOM // one, least, MAX_BATCH))
+        turn = self.pace.turn(1)
+        least = turn if is_large(self.problem, axes) else max(turn, LEAST_SLOTS)
+        return int(np.clip(_SLOT_ROOM // one, least, max(least, MAX_BATCH)))
 
     @cached_property
     def pace(self) -> Pace:
         """What comes between timed calls."""
-        return Pace(self.task.workload.timing, self.workshop.cpus)
+        return Pace(self.task.workload.manner, self.workshop.cpus)
 
     @cached_property
     def pool(self) -> Pool:
         """What the inputs of timed calls are taken of; drawn once, since that takes a while."""
         return Pool.draw(self.problem, self.stage.target, np.random.default_rng())
+
+    @property
+    def work(self) -> tuple[float, float]:
+        """Operations and bytes of what is timed: of a call, or of several at a time."""
+        axes, many = self.stage.target.axes, self.pace.instances
+        return many * self.problem.flops(axes), many * self.problem.bytes_moved(axes)
 
     def close(self) -> None:
         """Lets what it began end."""

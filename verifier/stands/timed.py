@@ -135,11 +135,11 @@ class MountedToBeTimed(ABC):
     def conclude_times(self) -> Measurement:
         """See Mounted."""
         session, series = self.draft.session, self._contest.series
-        reference, axes = self.baselines.reference, session.stage.target.axes
+        reference, many = self.baselines.reference, session.pace.instances
         self.draft.timed += clocks.checks(series.seen, len(session.workshop.cpus))
-        flops, moved = session.problem.flops(axes), session.problem.bytes_moved(axes)
+        flops, moved = session.work
         if series.prepare_us:
-            moved -= amortised.pattern_bytes(session.problem, axes)
+            moved -= many * amortised.pattern_bytes(session.problem, session.stage.target.axes)
         floor, roof, plausible = self._hold_against_roofline(flops, moved)
         found = timing.measurement(
             series,
@@ -154,7 +154,8 @@ class MountedToBeTimed(ABC):
             rng=self.rng,
         )
         self.draft.timed += [plausible] if reference.peaks else []
-        self.found = amortised.add_preparing(found, series.prepare_us, session.problem)
+        prepare_us = [many * us for us in series.prepare_us]
+        self.found = amortised.add_preparing(found, prepare_us, session.problem)
         return self.found
 
     def _hold_against_roofline(self, flops: float, moved: float) -> tuple[float, str, Check]:

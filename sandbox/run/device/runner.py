@@ -78,12 +78,19 @@ class DeviceRunner(Runner):
         self._warm = _WARM
 
     def call(
-        self, slot: int, *, timeout_s: float, release: Callable[[], None] | None = None
+        self,
+        slot: int,
+        *,
+        timeout_s: float,
+        release: Callable[[], None] | None = None,
+        together: int = 1,
     ) -> Timed:
-        """Runs one placed slot. Raises RunFault.
+        """Runs one placed slot: never several at a time. Raises RunFault.
 
         It is copied to the device only now: no kernel finds the inputs of a later call there.
         """
+        if together > 1:
+            raise ValueError(f"{together} calls at a time are not made on a device")
         if release:
             release()
         return self._on_device(FrameKind.CALL, slot, 1, self._flushes, timeout_s)
