@@ -130,6 +130,7 @@ def thread_environment(cpus: int, instances: int = 1) -> dict[str, str]:
         "KMP_BLOCKTIME": "0",
         "MKL_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
+        "OPENBLAS_THREAD_TIMEOUT": "4",
     }
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.sandbox.builders.workshop import Workshop
 from kernelwright.sandbox.isolation.bare import BareJail
+from kernelwright.sandbox.run.process import cpu_ns
 from kernelwright.traces.records import Depth
 from kernelwright.verifier.baselines.process import BaselineProcess
 from kernelwright.verifier.clock import statistics, timing
@@ -100,3 +103,32 @@ def test_a_candidate_that_is_the_baseline_is_not_faster_than_it(court):
         if not statistics.displaces(gains[-1], measured.mde) and gains[-1].high > 0.7:
             return
     pytest.fail(f"torch beside torch: {gains}")
+
+
+def states_of(pid: int) -> set[str]:
+    folder = Path(f"/proc/{pid}/task")
+    stats = [(thread / "stat").read_text() for thread in folder.iterdir()]
+    return {stat.rpartition(") ")[2][:1] for stat in stats}
+
+
+def test_what_a_library_does_behind_its_answer_disturbs_nobody(tmp_path: Path) -> None:
+    """OpenBLAS's workers spin for a tenth of a second after a product, unless told otherwise."""
+    problem, rng = registry.get("gemm"), np.random.default_rng(0)
+    structure = problem.structure(problem.workload("512"))
+    cpus = tuple(sorted(os.sched_getaffinity(0)))
+    process = BaselineProcess(Workshop(BareJail(), tmp_path, cpus), problem, structure, slots=1)
+    try:
+        assert process.prepare(("torch eager", "numpy"), rng)[1] == {}
+        for _ in range(3):
+            assert process.call("numpy", process.slots) > 0
+            assert states_of(process.pid) == {"T"}
+        # Awake again, it sleeps, and each of its threads has one CPU.
+        process.touch()
+        before = cpu_ns(process.pid)
+        time.sleep(0.3)
+        assert cpu_ns(process.pid) - before < 30e6
+        threads = [int(name) for name in os.listdir(f"/proc/{process.pid}/task")]
+        assert len(threads) >= len(cpus)
+        assert {len(os.sched_getaffinity(thread)) for thread in threads} == {1}
+    finally:
+        process.close()
