@@ -113,6 +113,11 @@ class Waiting:
         return begin(self._workshop, program, None, limits=self._limits)
 
 
+ASLEEP = {"OPENBLAS_THREAD_TIMEOUT": "4"}
+"""OpenBLAS's threads sleep behind a product. By themselves they spin for a tenth of a second, beside
+whoever is timed meanwhile."""
+
+
 def thread_environment(cpus: int, instances: int = 1) -> dict[str, str]:
     """Threads of either side: as many as CPUs, bound, and asleep when they wait (gpu.md §7).
 
@@ -130,7 +135,7 @@ def thread_environment(cpus: int, instances: int = 1) -> dict[str, str]:
         "KMP_BLOCKTIME": "0",
         "MKL_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
-        "OPENBLAS_THREAD_TIMEOUT": "4",
+        **ASLEEP,
     }
 
 

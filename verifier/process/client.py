@@ -23,6 +23,7 @@ from ... import errors
 from ...errors import KernelwrightError, SandboxError
 from ...kernelbench.languages import tier_of
 from ...sandbox.isolation.ending import end_tree
+from ...sandbox.run.starting import ASLEEP
 from ...traces.preparation import Preparation
 from ...traces.records import Counting, Isolation, Status, Verdict, candidate_id
 from ..request import Counted, Order, Outlook, Task
@@ -90,14 +91,14 @@ class RefereeProcess:
         self._started_s = time.monotonic() - begun
 
     def _launch(self, theirs: socket.socket) -> subprocess.Popen[bytes]:
-        environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
         return subprocess.Popen(
             [sys.executable, "-m", "kernelwright.verifier.process.referee", str(theirs.fileno())],
             pass_fds=(theirs.fileno(),),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
-            env=environment,
+            env={**known, **ASLEEP},
             start_new_session=True,
         )
 
