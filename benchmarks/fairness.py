@@ -222,7 +222,7 @@ def sit_in_both(name: str, cache: str, seed: int) -> Speedup:
     """
     problem_name, manner = Manner.split(name)
     problem, recipe = registry.get(problem_name), recipes_for(problem_name)[0]
-    workload = problem.default_workload.called(manner)
+    workload = problem.default_workload.called_in(manner)
     task = Task(
         problem=problem_name, workload=workload, cache_dir=cache, baselines=("torch eager",)
     )

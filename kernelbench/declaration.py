@@ -343,7 +343,7 @@ def _workload(
         generator, known = read_law(law)
     told = ", ".join(filter(None, (known, note)))
     made = Workload(name=name, kind=kind, axes=more, generator=generator, note=told)
-    return made.called(manner)
+    return made.called_in(manner)
 
 
 def _notes_of(

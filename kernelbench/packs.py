@@ -82,7 +82,7 @@ def workload_of(
     if several:
         named, manner = Manner.split(several) if _is_one(several) else (several, USUAL)
         calls, most = read_calls(problem, *_split_count(named))
-        return join_calls(problem, calls, named, most=most).called(manner)
+        return join_calls(problem, calls, named, most=most).called_in(manner)
 
     def resize(call: Call) -> Workload:
         return workload_for(problem, name, matrix=matrix, **call.axes)

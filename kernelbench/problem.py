@@ -137,12 +137,12 @@ class Workload(BaseModel):
     """Of several that a kernel is to be fast on together: these, the weightiest first. Axes and
     pattern are theirs then."""
 
-    def called(self, manner: Manner) -> Workload:
+    def called_in(self, manner: Manner) -> Workload:
         """This, or each of its parts, timed in a manner: its name and note say so."""
         if manner == USUAL:
             return self
         parts = tuple(
-            part.model_copy(update={"workload": part.workload.called(manner)})
+            part.model_copy(update={"workload": part.workload.called_in(manner)})
             for part in self.parts
         )
         note = ", ".join(filter(None, (self.note, manner.words)))

@@ -191,7 +191,7 @@ def workload_for(problem: Problem, name: str = "", *, matrix: str = "", **axes: 
     """
     is_own = name in (workload.name for workload in problem.workloads)
     base, manner = (name, USUAL) if is_own else Manner.split(name)
-    return _find_workload(problem, base, matrix, axes).called(manner)
+    return _find_workload(problem, base, matrix, axes).called_in(manner)
 
 
 def workload_names(problem: Problem) -> tuple[str, ...]:

@@ -114,8 +114,8 @@ class Waiting:
 
 
 ASLEEP = {"OPENBLAS_THREAD_TIMEOUT": "4"}
-"""OpenBLAS's threads sleep behind a product. By themselves they spin for a tenth of a second, beside
-whoever is timed meanwhile."""
+"""OpenBLAS's threads sleep behind a product. By themselves they spin for a tenth of a second,
+beside whoever is timed meanwhile."""
 
 
 def thread_environment(cpus: int, instances: int = 1) -> dict[str, str]:

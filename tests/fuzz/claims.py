@@ -41,8 +41,11 @@ class Liar:
     def ping(self, first: int = 0, count: int = 0) -> None:
         assert first + count <= SLOTS
 
-    def call(self, slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
+    def call(
+        self, slot: int, *, timeout_s: float, release: Callable[[], None], together: int
+    ) -> Timed:
         assert slot < SLOTS
+        assert together == 1
         assert timeout_s > 0
         release()
         self._made += 1

@@ -66,7 +66,7 @@ def test_the_loader_of_the_runner_is_told_nothing(told):
 
 
 def test_no_frame_means_pass():
-    """The channel has eleven kinds of frames, four numbers each, and none is a verdict."""
+    """The channel has twelve kinds of frames, four numbers each, and none is a verdict."""
     assert {kind.name for kind in frames.FrameKind} == {
         "READY",
         "CALL",
@@ -79,6 +79,7 @@ def test_no_frame_means_pass():
         "FETCH",
         "REPLAY",
         "PREPARE",
+        "TOGETHER",
     }
     ours, theirs = frames.channel()
     with ours, theirs:

@@ -48,7 +48,7 @@ two_cpus = pytest.mark.skipif(len(CPUS) < 2, reason="two calls at a time take tw
 
 def asked(cache: Path, instances: int = 2, target: str = "cpu") -> Task:
     of = task(cache, target)
-    workload = of.workload.called(Manner(instances=instances))
+    workload = of.workload.called_in(Manner(instances=instances))
     return of.model_copy(update={"workload": workload})
 
 

@@ -39,7 +39,7 @@ def test_the_host_refreshes_where_it_is_asked_to_and_calls_where_not() -> None:
     host.gate, host.looks = (memoryview(array("I", [word])) for word in (7, 0))
     host.thunks["x", 0] = handle
     for refresh in (True, False):
-        asked = {"do": "call", "baseline": "x", "slot": 0, "nonce": 7, "refresh": refresh}
+        asked = {"do": "call", "baseline": "x", "slots": [0], "nonce": 7, "refresh": refresh}
         assert host.answer(asked)["ns"] >= 0
     assert handle.done == ["refresh", "call"]
 

@@ -70,8 +70,11 @@ class Preparer:
         told = sum_outputs({"plan": held.plan}, 7)
         return Timed(50_000, 60_000, 70_000, choice=7, told_sum=told)
 
-    def call(self, slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
+    def call(
+        self, slot: int, *, timeout_s: float, release: Callable[[], None], together: int
+    ) -> Timed:
         assert self.side is not None
+        assert together == 1
         release()
         held = self.side.slots[slot]
         assert np.array_equal(pattern_of(held.inputs), self.patterns[-1])

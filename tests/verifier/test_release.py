@@ -57,8 +57,11 @@ class Onlooker:
             if np.array_equal(slot.inputs[name], array)
         }
 
-    def call(self, slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
+    def call(
+        self, slot: int, *, timeout_s: float, release: Callable[[], None], together: int
+    ) -> Timed:
         assert timeout_s > 0
+        assert together == 1
         assert self.side is not None
         self.before.append(self.there())
         release()
@@ -105,8 +108,9 @@ def test_outputs_are_poisoned_while_nobody_can_look(scene) -> None:
     side, runner = scene
     released = []
 
-    def call(slot: int, *, timeout_s: float, release: Callable[[], None]) -> Timed:
+    def call(slot: int, *, timeout_s: float, release: Callable[[], None], together: int) -> Timed:
         assert timeout_s
+        assert together == 1
         (output,) = side.slots[slot].outputs.values()
         output.fill(7)
         release()
