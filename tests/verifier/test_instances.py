@@ -32,7 +32,7 @@ HEAD = "#include <omp.h>\n#include <sched.h>\n"
 IS_BOUND = f"""
     cpu_set_t cpus;
     sched_getaffinity(0, sizeof cpus, &cpus);
-    const bool is_bound = CPU_COUNT(&cpus) == {SHARE} && omp_get_max_threads() == {SHARE};
+    const bool is_bound = CPU_COUNT(&cpus) == {SHARE}, is_timed = omp_get_max_threads() == {SHARE};
 """
 KEEPS = CPP.replace(
     "    for (long i",
@@ -77,10 +77,12 @@ def test_two_at_a_time_are_judged_and_timed(stand: Stand, source: str, language:
 
 @two_cpus
 def test_each_has_its_share_of_the_cpus(stand: Stand) -> None:
-    bound = judged(stand, HEAD + CPP % f"{IS_BOUND} if (!is_bound) __builtin_trap();")
+    """Where it is timed; where it is only tried a call has all threads, so that races show."""
+    bound = judged(stand, HEAD + CPP % f"{IS_BOUND} if (is_timed && !is_bound) __builtin_trap();")
     is_as_expected(bound, Status.SCREENED)
-    crashed = judged(stand, HEAD + CPP % f"{IS_BOUND} if (is_bound) __builtin_trap();")
+    crashed = judged(stand, HEAD + CPP % f"{IS_BOUND} if (is_timed) __builtin_trap();")
     assert crashed.status is Status.CRASHED
+    assert "2 calls at a time" in str(crashed.reasons)
 
 
 @two_cpus

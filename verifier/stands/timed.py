@@ -6,6 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,14 +92,17 @@ class MountedToBeTimed(ABC):
 
     @contextmanager
     def process(self) -> Iterator[CandidateSide]:
-        """See Mounted."""
+        """See Mounted; who is only tried has the threads of all CPUs in one call: races show."""
+        program = self._launched.program
+        if not self.is_timed_as_tried:
+            program = replace(program, instances=1)
         with ExitStack() as stack:
             with self.draft.span("start"):
                 started = sides.start_side(
                     self.draft.session,
                     self.draft.order.protocol,
                     "candidate",
-                    self._launched.program,
+                    program,
                     self._arena,
                     self.rng,
                     self._launched.extra,
