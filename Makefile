@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 	bench bench-build bench-emulated bench-gpu \
 	fairness headroom sparse-baselines portfolio dense-libraries side-by-side coverage growth verification-cost \
 	hostile precisions attacks modules ab exports sizes telling mutants search exhaustive search-cpu regret transfer noise isolation static \
-	model-pairs metrics-derived instances recipe-builds clean
+	model-pairs metrics-derived instances library-memory recipe-builds clean
 
 $(STAMP): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -261,6 +261,11 @@ transfer: $(STAMP)
 # One instance of all threads, or several of few (Packrat); writes docs/results/instances.md.
 instances: $(STAMP)
 	$(BIN)/python benchmarks/instances.py
+
+# Torch's baselines where freed memory goes back to the system, and where it stays; writes
+# docs/results/library-memory.md. Quiet machine.
+library-memory: $(STAMP)
+	$(BIN)/python benchmarks/library_memory.py
 
 # Every recipe for GPUs, built for three architectures and emulated; writes
 # docs/results/recipe-builds.md. What RECORD has is not asked for again.

@@ -120,8 +120,8 @@ beside whoever is timed meanwhile."""
 
 KEEPING = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(4 << 30)}
 """What was freed stays with the process. By itself glibc gives it back and gets it anew, page by
-page: in some processes, and not in others of the same program, that made five thousand page faults
-of one call (`depthwise_conv` by torch: 9 ms in place of 1.9)."""
+page: in some processes, and not in others of the same program, that makes thousands of page faults
+of a library's call (`make library-memory`)."""
 
 
 def thread_environment(cpus: int, instances: int = 1) -> dict[str, str]:
