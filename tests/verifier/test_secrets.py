@@ -225,8 +225,11 @@ static void search() {
     names = {line.split("=")[0] for line in told}
     assert "OMP_NUM_THREADS" in names
     assert {n for n in names if not n.startswith(("OMP_", "GOMP_", "KMP_"))} <= {
+        "MALLOC_MMAP_MAX_",
+        "MALLOC_TRIM_THRESHOLD_",
         "MKL_NUM_THREADS",
         "OPENBLAS_NUM_THREADS",
+        "OPENBLAS_THREAD_TIMEOUT",
         "PWD",
         "TMPDIR",
     }
