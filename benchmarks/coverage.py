@@ -110,11 +110,11 @@ def overlapping(found: list[Speedup]) -> float:
     return sum(a.low <= b.high and b.low <= a.high for a, b in pairs) / max(1, len(pairs))
 
 
-def spread(found: list[Speedup]) -> str:
-    """From the 5th to the 95th percentile of the medians, as a share of their median."""
-    if not found:
+def spread(figures: list[float]) -> str:
+    """From the 5th to the 95th percentile, as a share of the median."""
+    if not figures:
         return "–"
-    low, middle, high = np.percentile([one.median for one in found], (5, 50, 95))
+    low, middle, high = np.percentile(figures, (5, 50, 95))
     return f"{100 * (high - low) / middle:.1f} %"
 
 
@@ -122,13 +122,15 @@ def summary(key: Series, judged: list[Judged]) -> str:
     """The line of the table for one series."""
     found = [one.gain for one in judged]
     calm = [one.gain for one in judged if not one.is_disturbed]
-    medians, lows = np.array([(one.median, one.low) for one in found]).T
+    medians = np.array([one.median for one in found])
     widths = np.array([(one.high - one.low) / one.median for one in found])
+    seconds = np.array([one.seconds for one in judged])
     return (
         f"| {key[0]} / {workload_of(key[0]).name} | {key[1]} | {len(found)} | "
-        f"{100 * overlapping(found):.0f} % | {np.median(medians):.3f} | "
-        f"{medians.min():.3f}–{medians.max():.3f} | {spread(found)} | {len(found) - len(calm)} | "
-        f"{spread(calm)} | {lows.min():.3f}–{lows.max():.3f} | {100 * np.median(widths):.1f} % |"
+        f"{len(found) - len(calm)} | {100 * overlapping(found):.0f} % | {np.median(medians):.3f} | "
+        f"{medians.min():.3f}–{medians.max():.3f} | {spread(list(medians))} | "
+        f"{spread([one.median for one in calm])} | {spread([one.low for one in calm])} | "
+        f"{100 * np.median(widths):.1f} % | {np.median(seconds):.1f} ({seconds.max():.1f}) |"
     )
 
 
@@ -141,15 +143,17 @@ def page(found: Found, minutes: float) -> str:
             f"Made by `make coverage` on {datetime.date.today().isoformat()}: {machine()}. One "
             f"kernel of each problem, judged in full again and again, {minutes:g} minutes, each "
             "time on the machine as it is and then beside a load; speed-ups against the best "
-            "baseline. Spread: from the 5th to the 95th percentile, of the median. Disturbed: the "
-            "verdict itself says that something else kept the machine busy, by what the baselines "
-            "took. The load is one thread that multiplies matrices, "
+            "baseline. Spread: from the 5th to the 95th percentile, as a share of the median. "
+            "Disturbed: the verdict itself says that something else kept the machine busy, by what "
+            "the baselines and a copy took. *Credited* is the lower end of the interval. The load "
+            "is one thread that multiplies matrices, "
             f"{BUSY_S[0]:g} to {BUSY_S[1]:g} s at a time, and is away for {IDLE_S[0]:g} to "
             f"{IDLE_S[1]:g} s.",
             "",
-            "| kernel | machine | runs | pairs of intervals that overlap | median | range | spread "
-            "| disturbed | spread of the others | lower ends | median width |",
-            "|---|---|---|---|---|---|---|---|---|---|---|",
+            "| kernel | machine | runs | disturbed | pairs of intervals that overlap | median | "
+            "range | spread | of the undisturbed | of what is credited to them | median width | "
+            "seconds (most) |",
+            "|---|---|---|---|---|---|---|---|---|---|---|---|",
             *(summary(key, judged) for key, judged in found.items()),
             "",
         ]

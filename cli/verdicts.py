@@ -128,14 +128,15 @@ def measurement_notes(measurement: Measurement) -> Iterator[str]:
     )
     if measurement.is_disturbed:
         yield (
-            "something else kept this machine busy: baselines took over 1.2 times their usual time "
-            f"in {measurement.disturbed_blocks} of {measurement.blocks} processes, all of which "
-            "count; speed-ups on a quiet machine may be others"
+            "something else kept this machine busy: baselines or a copy of as many bytes took much "
+            f"longer than usual in {measurement.disturbed_blocks} of {measurement.blocks} "
+            "processes, all of which count; lower ends are held against what baselines take "
+            "undisturbed, and speed-ups on a quiet machine may be others"
         )
     elif measurement.disturbed_blocks:
         yield (
             f"{measurement.disturbed_blocks} of {measurement.blocks} processes were timed while "
-            "something else kept this machine busy, and do not count"
+            "something else kept this machine busy, and count only where few others are there"
         )
     for name, reason in measurement.missing.items():
         yield f"baseline {name} did not run: {reason}"

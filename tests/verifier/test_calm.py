@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,9 +13,10 @@ from kernelwright.cli.verdicts import measurement_notes
 from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.traces.records import CHAMPION, LEAST_CALM, Depth, Measurement, Timing
-from kernelwright.verifier.clock.calm import LEAST_KNOWN, Calm
+from kernelwright.verifier.clock import statistics
+from kernelwright.verifier.clock.calm import LEAST_KNOWN, MACHINE, SLOWED, Calm
 from kernelwright.verifier.clock.timing import Rounds, Series, sample_block, took_of
-from kernelwright.verifier.stands.contests import Contest
+from kernelwright.verifier.stands.contests import DISTURBED_S, OPEN_S, Contest
 from kernelwright.verifier.truth.trials import Item, make_item
 
 QUIET, BUSY = 100.0, 150.0
@@ -60,6 +63,54 @@ def test_one_library_of_several_that_has_troubles_of_its_own_does_not_tell() -> 
     assert calm.is_disturbed({"one": BUSY, "other": BUSY, "third": QUIET})
 
 
+def test_a_copy_that_takes_long_tells_whatever_libraries_say() -> None:
+    calm = Calm()
+    for _ in range(LEAST_KNOWN):
+        calm.see({"library": QUIET, MACHINE: QUIET})
+    assert not calm.is_disturbed({"library": QUIET, MACHINE: 0.99 * SLOWED * QUIET})
+    assert calm.is_disturbed({"library": QUIET, MACHINE: 1.01 * SLOWED * QUIET})
+    assert calm.is_disturbed({"library": BUSY, MACHINE: QUIET})
+    assert calm.is_disturbed({"another": BUSY, MACHINE: BUSY})
+
+
+def test_the_copy_is_no_baseline() -> None:
+    found = series({**block(50.0, QUIET), MACHINE: [QUIET] * 6})
+    assert found.names == ["candidate", "library"]
+
+
+def test_what_is_known_of_the_machine_outlives_the_session(tmp_path: Path) -> None:
+    place = tmp_path / "not there yet" / "known.json"
+    for _ in range(LEAST_KNOWN):
+        Calm(place).see({"library": QUIET})
+    later = Calm(place)
+    assert later.usual_us("library") == QUIET
+    assert later.is_disturbed({"library": BUSY})
+    for broken in ("", "[]", '{"library": 3}', '{"library": ["much"]}', "\0"):
+        place.write_text(broken)
+        damaged = Calm(place)
+        assert damaged.usual_us("library") is None
+        damaged.see({"library": QUIET})
+        assert Calm(place)._seen.keys() == {"library"}
+    place.unlink()
+    place.mkdir()
+    Calm(place).see({"library": QUIET})  # nobody needs it
+
+
+def test_nobody_is_credited_with_what_slowed_a_library() -> None:
+    rng, quiet = np.random.default_rng(0), Calm()
+    for _ in range(20 * LEAST_KNOWN):
+        quiet.see({"library": QUIET})
+    found = Series(calm=quiet)
+    found.blocks += [block(50.0, BUSY) for _ in range(6)]
+    assert found.tell_slowed("library") == pytest.approx(BUSY / QUIET)
+    ours, theirs = found.blocks_of("candidate"), found.blocks_of("library")
+    gain = statistics.speedup(ours, theirs, rng)
+    told = statistics.beside_library(gain, found.tell_slowed("library"))
+    assert told.low < QUIET / 50.0 < BUSY / 50.0 == pytest.approx(told.median)
+    found.blocks += [block(50.0, QUIET) for _ in range(LEAST_CALM)]
+    assert found.tell_slowed("library") == 1.0
+
+
 def test_the_candidate_and_the_champion_are_not_asked() -> None:
     quiet = [block(50.0, QUIET) for _ in range(4)]
     slow = {**block(500.0, QUIET), CHAMPION: [500.0] * 6}
@@ -75,6 +126,23 @@ def test_figures_rest_on_the_undisturbed_blocks_where_there_are_enough(calm: int
     assert found.counted == (quiet if calm >= LEAST_CALM else [*busy, *quiet])
 
 
+def test_where_few_were_undisturbed_those_that_were_a_little_count_too() -> None:
+    quiet = [block(50.0, QUIET) for _ in range(20)]
+    calm = series(*quiet).calm
+    little, more = block(50.0, 1.25 * QUIET), block(50.0, 1.3 * QUIET)
+    worse, busy = block(50.0, 1.31 * QUIET), block(50.0, BUSY)
+    blocks = [busy, worse, more, little, little]
+
+    def count(*of: dict[str, list[float]]) -> list[dict[str, list[float]]]:
+        return Series(blocks=list(of), calm=calm).counted
+
+    assert count(*blocks, *quiet[:3]) == [more, little, little, *quiet[:3]]
+    assert count(*blocks, *quiet[:5]) == [little, little, *quiet[:5]]
+    assert count(*blocks, *quiet[:6]) == quiet[:6]
+    assert count(busy, *quiet[:3]) == quiet[:3]
+    assert count(*blocks, *quiet[:2]) == [*blocks, *quiet[:2]]
+
+
 @pytest.mark.parametrize("calm", [0, 1])
 def test_what_too_few_undisturbed_blocks_have_is_told_by_all_that_have_it(calm: int) -> None:
     """One block alone would tell nothing of how far processes differ."""
@@ -86,6 +154,17 @@ def test_what_too_few_undisturbed_blocks_have_is_told_by_all_that_have_it(calm: 
     assert len(found.blocks_of("candidate", "slow")) == len(found.blocks_of("slow")) == slow
 
 
+def contest(busy: int, quiet: int, protocol: Depth, took_s: float = 0.0) -> Contest:
+    """A contest without a champion that has timed so many blocks, in another order than asked."""
+    found = Contest.__new__(Contest)
+    blocks = [block(50.0, QUIET)] * quiet + [block(50.0, BUSY)] * busy
+    found.__dict__["series"] = series(*blocks)
+    found.blocks, found._least, found._most = len(blocks), 6, 6
+    found._protocol, found._champion = protocol, None
+    found._begun = time.monotonic() - took_s
+    return found
+
+
 @pytest.mark.parametrize(
     ("busy", "quiet", "goes_on"),
     [(0, 5, True), (0, 6, False), (2, 4, True), (2, 6, False), (6, 2, True), (6, 3, False)],
@@ -93,12 +172,38 @@ def test_what_too_few_undisturbed_blocks_have_is_told_by_all_that_have_it(calm: 
 def test_disturbed_blocks_are_timed_again_half_as_many_at_most(
     busy: int, quiet: int, goes_on: bool
 ) -> None:
-    contest = Contest.__new__(Contest)
-    blocks = [block(50.0, QUIET)] * quiet + [block(50.0, BUSY)] * busy
-    contest.__dict__["series"] = series(*blocks)
-    contest.blocks, contest._least, contest._most = len(blocks), 6, 6
-    contest._protocol, contest._champion = Depth.FULL, None
-    assert contest._is_open() is goes_on
+    assert contest(busy, quiet, Depth.CONFIRM)._is_open() is goes_on
+
+
+@pytest.mark.parametrize(
+    ("busy", "quiet", "took_s", "goes_on"),
+    [
+        (12, 2, DISTURBED_S - 1, True),
+        (12, 2, DISTURBED_S + 1, False),
+        (12, LEAST_CALM, OPEN_S[Depth.FULL] - 1, True),
+        (12, LEAST_CALM, OPEN_S[Depth.FULL] + 1, False),
+        (12, 6, 0.0, False),
+        (1, 2, DISTURBED_S + 1, True),
+    ],
+)
+def test_who_is_judged_alone_waits_for_a_machine_that_is_left_alone(
+    busy: int, quiet: int, took_s: float, goes_on: bool
+) -> None:
+    assert contest(busy, quiet, Depth.FULL, took_s)._is_open() is goes_on
+
+
+@pytest.mark.parametrize(("noise", "goes_on"), [(0.001, False), (0.3, True)])
+def test_who_is_judged_alone_goes_on_until_the_gain_is_known(noise: float, goes_on: bool) -> None:
+    rng, found = np.random.default_rng(3), contest(0, 6, Depth.FULL)
+    blocks = [
+        {"candidate": list(50 * np.exp(rng.normal(shift, noise, 20))), "library": [QUIET] * 20}
+        for shift in rng.normal(0.0, noise / 4, 6)
+    ]
+    found.__dict__["series"] = series(*blocks)
+    found._most, found._rng = 14, rng
+    assert found._is_open() is goes_on
+    found._begun -= OPEN_S[Depth.FULL] + 1
+    assert not found._is_open()
 
 
 class Waiting:
@@ -152,7 +257,8 @@ def test_a_reader_is_told_of_a_disturbed_machine() -> None:
     timing = Timing(median_us=50.0, low_us=49.0, high_us=51.0)
     some = Measurement(workload="tiny", candidate=timing, blocks=8, disturbed_blocks=2)
     assert not some.is_disturbed
-    assert any("2 of 8 processes" in note and "do not" in note for note in measurement_notes(some))
+    told = "2 of 8 processes were timed while"
+    assert any(told in note and "only where few" in note for note in measurement_notes(some))
     most = some.model_copy(update={"disturbed_blocks": 6})
     assert most.is_disturbed
     assert any("all of which count" in note for note in measurement_notes(most))

@@ -183,14 +183,14 @@ class BaselineProcess:
         where: BaselinePlace,
     ) -> TrustedTree | JailedTree:
         """The process: in a jail where a user's file has baselines of its own."""
-        module, arguments = "verifier.baselines.host", (str(channel), _list_numbers(workshop.cpus))
+        module, cpus = "verifier.baselines.host", ",".join(map(str, workshop.cpus))
         kept = _kept_by(workshop, self._problem)
         env = {**_environment(workshop, kept, self._instances), **where.environment}
         passed = (channel, *fds, *self._gate.fds)
         if self._problem.text:
             return JailedTree(
                 workshop,
-                house_command(module, *arguments),
+                house_command(module, str(channel), cpus),
                 Confinement(
                     readable=(*house_paths(), *where.readable),
                     devices=where.nodes,
@@ -202,7 +202,7 @@ class BaselineProcess:
                 self._words,
             )
         # What compiles below it would go on with nobody to take its result.
-        command = [sys.executable, "-m", f"kernelwright.{module}", *arguments]
+        command = [sys.executable, "-m", f"kernelwright.{module}", str(channel), cpus]
         return TrustedTree(command, env, passed, self._words.fileno())
 
     def _open(self, fds: tuple[int, int], device: str, compiled: Path, is_warm: bool) -> None:
@@ -275,6 +275,10 @@ class BaselineProcess:
         It is trusted: `benchmarks/fairness.py` puts one kernel into both seats with it.
         """
         self._send({"do": "load", "baseline": name, "library": str(library)})
+
+    def add_copy(self, name: str, moved: int) -> None:
+        """A copy within the process, which moves so many bytes, as one more baseline."""
+        self._send({"do": "add_copy", "baseline": name, "moved": moved})
 
     def call(
         self,
@@ -422,10 +426,6 @@ class BaselineProcess:
 
 def _places(regions: dict[str, TensorRegion]) -> dict[str, list[object]]:
     return {name: [r.offset, r.dtype, list(r.shape)] for name, r in regions.items()}
-
-
-def _list_numbers(cpus: tuple[int, ...]) -> str:
-    return ",".join(map(str, cpus))
 
 
 def _kept_by(workshop: Workshop, problem: Problem) -> Path:

@@ -26,6 +26,8 @@ PRECISE = 0.01
 """Half the width of an interval, as a share, that needs no more blocks."""
 PRECISE_SHARE = 0.2
 """The same as a share of the gain that is told: 10 % more or less needs no second decimal place."""
+TOLD = 0.03
+"""The same of a gain over a library, which is told and decides nothing."""
 CLEAR = 1.1
 """An interval that lies above it needs no more blocks either."""
 NORMAL_QUANTILE = 1.959964
@@ -79,15 +81,19 @@ def speedup(
     )
 
 
-def beside_library(found: Speedup) -> Speedup:
+def beside_library(found: Speedup, slowed: float = 1.0) -> Speedup:
     """The ratio to a baseline, whose interval also holds what the seats are worth (SEATS).
+
+    Where the baseline took `slowed` times its time, since others used the machine, its lower end
+    is of the time that it takes undisturbed: nobody is credited with what slowed a library.
 
     It is a systematic part that no number of calls makes smaller, and so is added as it is (JCGM
     100:2008, "Guide to the expression of uncertainty in measurement", section 4.3, type B). Two
     candidates beside each other sit in the same seat, and have no such part.
     """
     more = 1.0 + SEATS
-    return found.model_copy(update={"low": found.low / more, "high": found.high * more})
+    low = found.low / (more * max(1.0, slowed))
+    return found.model_copy(update={"low": low, "high": found.high * more})
 
 
 def _spread(logs: list[np.ndarray]) -> list[np.ndarray]:
@@ -161,6 +167,13 @@ def is_decided(
     precise = max(PRECISE, PRECISE_SHARE * abs(gain.median - 1))
     is_narrow = (gain.high - gain.low) / 2 < precise * gain.median
     return is_narrow or gain.low > CLEAR
+
+
+def is_told(candidate_blocks: Blocks, baseline_blocks: Blocks, rng: np.random.Generator) -> bool:
+    """Whether the gain over a baseline is known as closely as TOLD. How large it is has no part in
+    it."""
+    gain = speedup(candidate_blocks, baseline_blocks, rng, resamples=GLANCE)
+    return (gain.high - gain.low) / 2 < TOLD * gain.median
 
 
 def is_lost(candidate_blocks: Blocks, champion_blocks: Blocks, most: int) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from ...traces.records import CHAMPION, LEAST_CALM, Measurement, Speedup
 from ..truth.trials import Item
 from . import clocks, statistics
-from .calm import Calm
+from .calm import MACHINE, Calm
 from .clocks import Clocks
 from .pace import Pace
 from .timed_sides import CandidateSide, Side
@@ -29,6 +29,10 @@ MAX_BATCH = 12
 WARM_UP_CALLS = 3
 PATIENCE = 2
 """Times as many rounds, and seconds, where others have the CPUs meanwhile."""
+FEW_CALM = 6
+"""Blocks: of three alone an interval is twice as wide, and its lower end left to chance."""
+A_LITTLE = 1.5
+"""Times what is too much: copies that took 1.23 times their time, libraries 1.31 times."""
 LAUNCH_BOUND_US = 50.0
 """Calls below this are marked: the few microseconds on both sides of a call weigh in them."""
 
@@ -54,14 +58,21 @@ class Series:
 
     @property
     def counted(self) -> list[dict[str, list[float]]]:
-        """The blocks that figures rest on: where too few were left alone, all of them."""
-        calm = self.calm_blocks
-        return calm if len(calm) >= LEAST_CALM else self.blocks
+        """The blocks that figures rest on: those in which it was not, and where they are few the
+        next best of those that were disturbed a little; where too few were left alone, all."""
+        much = [self.calm.disturbance(took_of(block)) for block in self.blocks]
+        calm = sum(each <= 1.0 for each in much)
+        if calm < LEAST_CALM:
+            return self.blocks
+        a_little = sorted(each for each in much if each <= A_LITTLE)
+        limit = a_little[min(max(calm, FEW_CALM), len(a_little)) - 1]
+        return [block for block, each in zip(self.blocks, much, strict=True) if each <= limit]
 
     @property
     def names(self) -> list[str]:
-        """Every side that was timed, in the order of its first appearance."""
-        return list(dict.fromkeys(name for block in self.blocks for name in block))
+        """Every side that was timed but the machine's, in the order of its first appearance."""
+        found = dict.fromkeys(name for block in self.blocks for name in block)
+        return [name for name in found if name != MACHINE]
 
     def blocks_of(self, name: str, beside: str = "") -> list[np.ndarray]:
         """The counted blocks of one side, microseconds per call; only those that have `beside` too.
@@ -78,6 +89,13 @@ class Series:
     def all_of(self, name: str) -> np.ndarray:
         """All samples of one side."""
         return np.concatenate(self.blocks_of(name))
+
+    def tell_slowed(self, name: str) -> float:
+        """Times its usual time that a baseline took where disturbed blocks count; else 1."""
+        usual = self.calm.usual_us(name)
+        if usual is None or len(self.counted) == len(self.calm_blocks):
+            return 1.0
+        return float(np.median(self.all_of(name))) / usual
 
     @property
     def seen(self) -> Clocks:
@@ -110,7 +128,7 @@ class Rounds:
 
 
 def took_of(block: dict[str, list[float]]) -> dict[str, float]:
-    """What each baseline took in a block, in the median: microseconds a call."""
+    """What each baseline took in a block, and the machine's copy, in the median: microseconds."""
     own = ("candidate", CHAMPION)
     return {name: float(np.median(us)) for name, us in block.items() if name not in own}
 
@@ -241,7 +259,8 @@ def measurement(
         name: statistics.speedup(series.blocks_of(candidate, name), series.blocks_of(name), rng)
         for name in compared
     }
-    speedup |= {name: statistics.beside_library(speedup[name]) for name in baselines}
+    for name in baselines:
+        speedup[name] = statistics.beside_library(speedup[name], series.tell_slowed(name))
     own = statistics.timing(series.blocks_of(candidate))
     ratio = clocks.ratio(series.seen)
     return Measurement(

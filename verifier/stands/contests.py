@@ -23,7 +23,7 @@ from ...sandbox.run.begun import Begun
 from ...sandbox.run.call_table import MAX_SLOTS
 from ...sandbox.run.process import CLEAN_CALLS
 from ...sandbox.run.program import Program
-from ...traces.records import CHAMPION, Depth
+from ...traces.records import CHAMPION, LEAST_CALM, Depth
 from ..clock import statistics, timing
 from ..clock.judging import Judges
 from ..clock.timed_sides import BaselineSide, CandidateSide, Side
@@ -42,8 +42,15 @@ OPEN_BLOCKS = 12
 """Beside a champion there are up to so many, while it is open who is faster."""
 LOST_BLOCKS = 3
 """Who has lost is told so from here on: nobody needs a narrow interval of it."""
-OPEN_S = 6.0
+OPEN_S = {Depth.FULL: 8.0, Depth.CONFIRM: 6.0}
 """And none of those beyond BLOCKS begins later than this after the first."""
+ALONE_BLOCKS = {Depth.FULL: 14}
+"""Up to so many where there is no champion, until the gain over the library is known to TOLD."""
+MANY_PAIRS = 400
+"""Or until there are so many: what is open then is how processes differ."""
+DISTURBED_S = 16.0
+"""So long it is waited for a machine that is left alone, by whoever is judged on its own: for
+LEAST_CALM blocks; for all of BLOCKS as long as for those beyond them."""
 WAITS = 0.2
 """Of a call, that a thread may wait for a CPU in a quick look. Of calls of 0.7 to 1.3 ms on a quiet
 machine 0 to 9 in a hundred had a thread that waited longer, beside one busy thread 11 to 45."""
@@ -123,8 +130,9 @@ class Contest:
         self._is_large = is_large(session.problem, session.stage.target.axes)
         fewer = DEAR_SHARE if self._is_large else dear
         self._least = -(-BLOCKS[protocol] // fewer)
-        is_open = champion is not None and not protocol.is_quick
-        self._most = max(self._least, OPEN_BLOCKS // fewer) if is_open else self._least
+        most = 0 if protocol.is_quick else OPEN_BLOCKS
+        most = most if champion else ALONE_BLOCKS.get(protocol, 0)
+        self._most = max(self._least, most // fewer)
         base = ROUNDS[protocol]
         self._base = replace(
             base,
@@ -187,16 +195,33 @@ class Contest:
 
     @property
     def _done(self) -> int:
-        """Blocks that count by now. Where the machine was disturbed others are timed instead, half
-        as many again at most."""
-        spare = 0 if self._protocol.is_quick else self._least // 2
-        return max(len(self.series.calm_blocks), self.blocks - spare)
+        """Blocks that count by now. Where the machine was disturbed others are timed instead."""
+        return max(len(self.series.calm_blocks), self.blocks - self._spare)
+
+    @property
+    def _spare(self) -> int:
+        """Blocks that may have been disturbed: half as many again, and without a champion as many
+        as there is time for."""
+        if self._protocol not in ALONE_BLOCKS or self._champion:
+            return 0 if self._protocol.is_quick else self._least // 2
+        is_calm = len(self.series.calm_blocks) >= LEAST_CALM
+        limit = OPEN_S[self._protocol] if is_calm else DISTURBED_S
+        return self.blocks if self._took_s < limit else 0
+
+    @property
+    def _took_s(self) -> float:
+        """Since the first block began."""
+        return time.monotonic() - self._begun
 
     def _turns(self, rival: ChampionSide | None) -> list[tuple[list[Side], timing.Rounds]]:
         """Who is timed beside the candidate's next process, and how long."""
         libraries: list[Side] = list(self._held_against())
-        if rival is None or not self._protocol.is_quick:
-            return [(libraries + ([rival] if rival else []), self._rounds())]
+        if not self._protocol.is_quick:
+            machine = self._baselines.reference.machine
+            told: list[Side] = [machine] if machine else []
+            return [(libraries + ([rival] if rival else []) + told, self._rounds())]
+        if rival is None:
+            return [(libraries, self._rounds())]
         # Candidates are ranked beside candidates. The shorter a round, the less comes between.
         alone = replace(self._rounds(), behind=FAR_BEHIND)
         turns: list[tuple[list[Side], timing.Rounds]] = [([rival], alone)]
@@ -297,7 +322,8 @@ class Contest:
     def goes_on(self) -> bool:
         """Whether another process of the candidate is to be timed; draws the resamples anew.
 
-        Beside a champion it goes on until it is decided who is faster (statistics.is_decided).
+        Beside a champion it goes on until it is decided who is faster (statistics.is_decided),
+        without one until it is known how much faster it is than a library (statistics.is_told).
         Raises Failed or ChampionFailed where all are timed, and an answer was wrong.
         """
         if self._is_open():
@@ -307,15 +333,33 @@ class Contest:
 
     def _is_open(self) -> bool:
         done, least, most = self._done, self._least, self._most
-        if most == least or not self._champion or done >= most or done < min(least, LOST_BLOCKS):
-            return done < least
+        if done < least:
+            return not (done >= LOST_BLOCKS and self._is_lost())
+        if done >= most or self._took_s > OPEN_S.get(self._protocol, 0.0):
+            return False
+        return not self._is_known()
+
+    def _is_lost(self) -> bool:
+        """Whether the champion is not going to be displaced any more."""
+        if not self._champion or self._most == self._least:
+            return False
         series = self.series
         ours, theirs = series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION)
-        if done < least:
-            return not statistics.is_lost(ours, theirs, most)
-        if time.monotonic() - self._begun > OPEN_S:
-            return False
-        return not statistics.is_decided(ours, theirs, most, self._rng)
+        return statistics.is_lost(ours, theirs, self._most)
+
+    def _is_known(self) -> bool:
+        """Whether more blocks would tell nothing that anybody needs; draws the resamples anew."""
+        series = self.series
+        if self._champion:
+            ours, theirs = series.blocks_of("candidate", CHAMPION), series.blocks_of(CHAMPION)
+            return statistics.is_decided(ours, theirs, self._most, self._rng)
+        libraries = [name for name in series.names if name != "candidate"]
+        if series.all_of("candidate").size >= MANY_PAIRS:
+            return True
+        took = {name: float(np.median(series.all_of(name))) for name in libraries}
+        best = min(took, key=took.__getitem__)
+        ours, theirs = series.blocks_of("candidate", best), series.blocks_of(best)
+        return statistics.is_told(ours, theirs, self._rng)
 
     def _rounds(self) -> timing.Rounds:
         rounds = self._base

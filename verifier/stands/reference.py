@@ -7,11 +7,14 @@ use. What they reach decides counts, batches and deadlines.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import statistics as stats
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -21,15 +24,17 @@ from ...kernelbench.problem import Family
 from ...traces.preparation import Preparation
 from ..baselines.process import BaselinePlace, BaselineProcess, NotReady
 from ..clock.bounds import bounds_of
-from ..clock.calm import Calm
+from ..clock.calm import LEAST_COPIED, Calm, MachineSide
 from ..clock.pace import Pace
 from ..clock.roofline import Peaks
 from ..clock.timed_sides import BaselineSide
 from ..clock.timing import MAX_BATCH
 from ..truth.trials import Item, make_item
-from .session import CALL_S, Session
+from .session import CALL_S, Session, versions
 
 _CALIBRATION_CALLS = 5
+UNDISTURBED = "undisturbed"
+"""Folder in the cache folder: what baselines take while nobody disturbs them (calm.py)."""
 
 
 @dataclass
@@ -45,6 +50,8 @@ class Reference:
     """Measures them once more, and gives the better of each."""
     pace: Pace
     """What comes between their timed calls."""
+    machine: MachineSide | None = None
+    """What tells of the machine's memory; None on a device, and where calls need little of it."""
     calm: Calm = field(default_factory=Calm)
     """What they take while the machine is left alone, of all evaluations of the session."""
 
@@ -202,7 +209,23 @@ class Baselines:
         item = make_item(session.problem, session.stage.target, Family.NORMAL, rng)
         latency = {name: _calibrate(process, name, item, session.pace) for name in usable}
         again = partial(self._peaks, process, anew=True)
-        return Reference(process, latency, missing, self._peaks(process), again, session.pace)
+        device = self._place.device if self._place else ""
+        moved = 0.0 if self._place else session.work[1]
+        machine = MachineSide(process, moved) if moved >= LEAST_COPIED else None
+        peaks = self._peaks(process)
+        kept = Calm(_undisturbed_of(session, device))
+        return Reference(process, latency, missing, peaks, again, session.pace, machine, kept)
+
+
+def _undisturbed_of(session: Session, device: str) -> Path:
+    """Where it stands what baselines take here: of all that it depends on."""
+    task, problem = session.task, session.problem
+    told = [
+        *(versions(), device, session.workshop.cpus, problem.name, problem.version, problem.text),
+        *(problem.precision.policy, task.workload.model_dump_json(), session.stage.target.axes),
+    ]
+    name = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    return session.workshop.folder / UNDISTURBED / f"{name}.json"
 
 
 def _calibrate(process: BaselineProcess, name: str, item: Item, pace: Pace) -> float:
