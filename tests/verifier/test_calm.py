@@ -14,8 +14,8 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.problem import Family
 from kernelwright.traces.records import CHAMPION, LEAST_CALM, Depth, Measurement, Timing
 from kernelwright.verifier.clock import statistics
-from kernelwright.verifier.clock.calm import LEAST_KNOWN, MACHINE, SLOWED, Calm
-from kernelwright.verifier.clock.timing import Rounds, Series, sample_block, took_of
+from kernelwright.verifier.clock.calm import DISTURBED, LEAST_KNOWN, MACHINE, SLOWED, Calm
+from kernelwright.verifier.clock.timing import A_LITTLE, Rounds, Series, sample_block, took_of
 from kernelwright.verifier.stands.contests import DISTURBED_S, OPEN_S, Contest
 from kernelwright.verifier.truth.trials import Item, make_item
 
@@ -42,6 +42,23 @@ def test_a_baseline_that_takes_long_tells_and_one_that_varies_does_not() -> None
         calm.see({"library": us})
     assert np.mean([calm.is_disturbed({"library": us}) for us in usual]) < 0.05
     assert calm.is_disturbed({"library": BUSY})
+
+
+@pytest.mark.parametrize(("apart", "limit"), [(0.01, 1.08), (0.04, 1.155), (0.1, 1.2)])
+def test_a_library_whose_processes_differ_little_is_known_to_be_disturbed_sooner(
+    apart: float, limit: float
+) -> None:
+    rng, calm = np.random.default_rng(0), Calm()
+    for us in QUIET * np.exp(rng.normal(0.0, apart, 140)):
+        calm.see({"library": us})
+    for us in QUIET * rng.uniform(1.4, 1.7, 60):
+        calm.see({"library": us})
+    usual = calm.usual_us("library")
+    assert usual is not None
+    found = math.exp(calm._allowed("library"))
+    assert found == pytest.approx(limit, abs=0.02)
+    assert not calm.is_disturbed({"library": 0.99 * found * usual})
+    assert calm.is_disturbed({"library": 1.01 * found * usual})
 
 
 def test_nobody_tells_before_it_is_known() -> None:
@@ -129,8 +146,11 @@ def test_figures_rest_on_the_undisturbed_blocks_where_there_are_enough(calm: int
 def test_where_few_were_undisturbed_those_that_were_a_little_count_too() -> None:
     quiet = [block(50.0, QUIET) for _ in range(20)]
     calm = series(*quiet).calm
-    little, more = block(50.0, 1.25 * QUIET), block(50.0, 1.3 * QUIET)
-    worse, busy = block(50.0, 1.31 * QUIET), block(50.0, BUSY)
+    least = math.log(DISTURBED[0])
+    little, more, worse = (
+        block(50.0, QUIET * math.exp(times * least)) for times in (1.1, 0.99 * A_LITTLE, 1.4)
+    )
+    busy = block(50.0, BUSY)
     blocks = [busy, worse, more, little, little]
 
     def count(*of: dict[str, list[float]]) -> list[dict[str, list[float]]]:

@@ -29,17 +29,26 @@ MACHINE = "the machine"
 LEAST_COPIED, MOST_COPIED = 8 << 20, 32 << 20
 """Bytes that it moves. Calls that move less have what they need in caches of their own cores, and
 copies of so little vary by a fifth on any machine."""
-SLOWED = 1.15
+SLOWED = 1.12
 """Times as long as that copy takes on the undisturbed machine. Of 65 blocks of a softmax whose
-library took its usual time, those beyond it credited 6 % less than the others: it is read and
+library took its usual time, those beyond it credited 8 % less than the others: it is read and
 written at memory's speed, and the library at that of its exponentials."""
-DISTURBED = 1.2
-"""Times as long as what baselines take on the undisturbed machine. Processes of one library differ
-by 5 % (deviation of a block's median), what was seen to disturb them by 40 to 55 %."""
+DISTURBED = (1.08, 1.2)
+"""Times as long as what a library takes on the undisturbed machine, at the least and at the most:
+where its own processes differ less (deviation of a block's median: 1 to 5 %), it is known sooner.
+What was seen to disturb them made them take 1.4 to 1.7 times as long."""
 UNDISTURBED = 0.1
-"""That is this quantile of all blocks' medians: not the least, which was lucky."""
+"""What is undisturbed is this quantile of all blocks' medians: not the least, which was lucky."""
+_NEXT = 0.3
+"""And up to this one, blocks differ by themselves: so many are undisturbed nearly everywhere."""
+_APART = 0.757
+"""Standard deviations of a normal distribution between these two quantiles."""
+_BEYOND = 3.6
+"""Standard deviations above the lower one: one in a hundred is beyond it by itself."""
 LEAST_KNOWN = 3
 """Blocks of a baseline before it tells anything."""
+WELL_KNOWN = 20
+"""Blocks before it is known how much its own processes differ."""
 KEPT = 200
 """Blocks, of any session."""
 
@@ -91,8 +100,15 @@ class Calm:
         usual = {name: self.usual_us(name) for name in took}
         logs = {name: math.log(took[name] / us) for name, us in usual.items() if us}
         machine = logs.pop(MACHINE, 0.0) / math.log(SLOWED)
-        libraries = float(np.median(list(logs.values()))) if logs else 0.0
-        return max(0.0, machine, libraries / math.log(DISTURBED))
+        libraries = [log / self._allowed(name) for name, log in logs.items()]
+        return max(0.0, machine, float(np.median(libraries)) if libraries else 0.0)
+
+    def _allowed(self, name: str) -> float:
+        """What a block's median of a library may lie above the usual, as a logarithm."""
+        if len(self._seen[name]) < WELL_KNOWN:
+            return math.log(DISTURBED[1])
+        low, more = np.log(np.quantile(self._seen[name], (UNDISTURBED, _NEXT)))
+        return float(np.clip(_BEYOND * (more - low) / _APART, *np.log(DISTURBED)))
 
 
 class MachineSide:

@@ -31,8 +31,8 @@ PATIENCE = 2
 """Times as many rounds, and seconds, where others have the CPUs meanwhile."""
 FEW_CALM = 6
 """Blocks: of three alone an interval is twice as wide, and its lower end left to chance."""
-A_LITTLE = 1.5
-"""Times what is too much: copies that took 1.23 times their time, libraries 1.31 times."""
+A_LITTLE = 1.3
+"""Times what is too much, as a logarithm: copies that took up to 1.16 times their time."""
 LAUNCH_BOUND_US = 50.0
 """Calls below this are marked: the few microseconds on both sides of a call weigh in them."""
 
