@@ -84,7 +84,8 @@ def series(
             with load(number):
                 time.sleep(lots.uniform(0.0, IDLE_S[1]))
                 _judge_each(referees, LOADED, number, found)
-            print(number, *(f"{key[0]} {key[1]} {of[-1]} {of[-1].seconds:.0f} s" for key, of in found.items()), flush=True)
+            for key, of in found.items():
+                print(number, *key, of[-1], f"{of[-1].seconds:.0f} s", flush=True)
     return found
 
 
