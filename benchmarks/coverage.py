@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -64,10 +64,46 @@ def load(seed: int = 0) -> Iterator[None]:
         thread.join()
 
 
+class Watch:
+    """Whether the machine is as fast as at its best, by calls that the referee has no part in: who
+    shares its cores slows one of them, who shares its memory the other."""
+
+    CALLS, LIMIT, BEST = 15, 1.1, 0.05
+
+    def __init__(self) -> None:
+        import torch
+
+        values, bytes_ = torch.randn(1024, 1024), torch.zeros(4 << 20, dtype=torch.int32)
+        into, copy = torch.empty_like(values), torch.empty_like(bytes_)
+        self._calls = (
+            lambda: torch.softmax(values, -1, out=into),
+            lambda: torch.add(bytes_, 1, out=copy),
+        )
+        self._seen: list[list[float]] = []
+
+    def look(self) -> None:
+        """Once more."""
+        self._seen.append([self._time(call) for call in self._calls])
+
+    def _time(self, call: Callable[[], object]) -> float:
+        took = []
+        for _ in range(self.CALLS):
+            start = time.perf_counter()
+            call()
+            took.append(time.perf_counter() - start)
+        return float(np.median(took))
+
+    def quiet_share(self) -> float:
+        """Of all looks."""
+        seen = np.array(self._seen)
+        return float((seen < self.LIMIT * np.quantile(seen, self.BEST, axis=0)).all(axis=1).mean())
+
+
 def series(
-    problems: list[str], runs: int, minutes: float, cache: str
+    problems: list[str], runs: int, minutes: float, cache: str, watch: Watch
 ) -> dict[Series, list[Judged]]:
-    """Each kernel's evaluations, on the machine as it is and beside a load."""
+    """Each kernel's evaluations, on the machine as it is and beside a load; `watch` looks around
+    the first."""
     found: Found = {(problem, name): [] for problem in problems for name in (QUIET, LOADED)}
     lots = random.Random(runs)
     with ExitStack() as stack:
@@ -80,7 +116,9 @@ def series(
         for number in range(runs):
             due = begun + number * 60.0 * minutes / runs
             time.sleep(max(0.0, due - time.monotonic()))
+            watch.look()
             _judge_each(referees, QUIET, number, found)
+            watch.look()
             with load(number):
                 time.sleep(lots.uniform(0.0, IDLE_S[1]))
                 _judge_each(referees, LOADED, number, found)
@@ -135,7 +173,7 @@ def summary(key: Series, judged: list[Judged]) -> str:
     )
 
 
-def page(found: Found, minutes: float) -> str:
+def page(found: Found, minutes: float, quiet: float) -> str:
     """The whole page."""
     return "\n".join(
         [
@@ -150,6 +188,11 @@ def page(found: Found, minutes: float) -> str:
             "is one thread that multiplies matrices, "
             f"{BUSY_S[0]:g} to {BUSY_S[1]:g} s at a time, and is away for {IDLE_S[0]:g} to "
             f"{IDLE_S[1]:g} s.",
+            "",
+            f"How quiet the machine was: in {100 * quiet:.0f} % of the moments around the "
+            "evaluations without that load a softmax and "
+            f"a copy by torch, outside of the referee, took less than {Watch.LIMIT:g} times "
+            "their best.",
             "",
             "| kernel | machine | runs | disturbed | pairs of intervals that overlap | median | "
             "range | spread | of the undisturbed | of what is credited to them | median width | "
@@ -170,8 +213,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/coverage.md"))
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
-        found = series(asked.problems, asked.runs, asked.minutes, cache)
-    asked.out.write_text(page(found, asked.minutes))
+        watch = Watch()
+        found = series(asked.problems, asked.runs, asked.minutes, cache, watch)
+    asked.out.write_text(page(found, asked.minutes, watch.quiet_share()))
     print(asked.out.read_text(), end="")
 
 

@@ -37,19 +37,20 @@ DISTURBED = (1.08, 1.2)
 """Times as long as what a library takes on the undisturbed machine, at the least and at the most:
 where its own processes differ less (deviation of a block's median: 1 to 5 %), it is known sooner.
 What was seen to disturb them made them take 1.4 to 1.7 times as long."""
-UNDISTURBED = 0.1
-"""What is undisturbed is this quantile of all blocks' medians: not the least, which was lucky."""
-_NEXT = 0.3
-"""And up to this one, blocks differ by themselves: so many are undisturbed nearly everywhere."""
-_APART = 0.757
+UNDISTURBED = 0.05
+"""What is undisturbed is this quantile of all blocks' medians: not the least, which was lucky. Of
+an hour on a virtual machine whose neighbours worked a twentieth was left alone."""
+_NEXT = 0.2
+"""And up to this one, blocks differ by themselves: so many are undisturbed on most days."""
+_APART = 0.803
 """Standard deviations of a normal distribution between these two quantiles."""
-_BEYOND = 3.6
+_BEYOND = 4.0
 """Standard deviations above the lower one: one in a hundred is beyond it by itself."""
 LEAST_KNOWN = 3
 """Blocks of a baseline before it tells anything."""
 WELL_KNOWN = 20
 """Blocks before it is known how much its own processes differ."""
-KEPT = 200
+KEPT = 400
 """Blocks, of any session."""
 
 
