@@ -55,7 +55,7 @@ def test_a_library_whose_processes_differ_little_is_known_to_be_disturbed_sooner
         calm.see({"library": us})
     usual = calm.usual_us("library")
     assert usual is not None
-    found = math.exp(calm._allowed("library"))
+    found = math.exp(calm._limit("library"))
     assert found == pytest.approx(limit, abs=0.03)
     assert not calm.is_disturbed({"library": 0.99 * found * usual})
     assert calm.is_disturbed({"library": 1.01 * found * usual})

@@ -101,10 +101,10 @@ class Calm:
         usual = {name: self.usual_us(name) for name in took}
         logs = {name: math.log(took[name] / us) for name, us in usual.items() if us}
         machine = logs.pop(MACHINE, 0.0) / math.log(SLOWED)
-        libraries = [log / self._allowed(name) for name, log in logs.items()]
+        libraries = [log / self._limit(name) for name, log in logs.items()]
         return max(0.0, machine, float(np.median(libraries)) if libraries else 0.0)
 
-    def _allowed(self, name: str) -> float:
+    def _limit(self, name: str) -> float:
         """What a block's median of a library may lie above the usual, as a logarithm."""
         if len(self._seen[name]) < WELL_KNOWN:
             return math.log(DISTURBED[1])
