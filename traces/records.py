@@ -129,7 +129,7 @@ class Measurement(Record):
     blocks: int = 0
     """How many processes were timed, each one block of pairs."""
     disturbed_blocks: int = 0
-    """Of them: baselines or a copy took much longer than on this machine when it is left alone.
+    """Of them: others took CPUs, or baselines or a copy much longer than when it is left alone.
     These do not count, unless others are few (timing.Series.counted)."""
     mde: float = 0.0
     """Minimum detectable difference: 95th percentile of |A/A ratio − 1| in this run, of the

@@ -23,6 +23,7 @@ import numpy as np
 
 from ..baselines.process import BaselineProcess
 from ..truth.trials import Item
+from .others import OTHERS, TAKEN
 
 MACHINE = "the machine"
 """The side that is a copy within the process of the baselines."""
@@ -73,6 +74,8 @@ class Calm:
     def see(self, took: Mapping[str, float]) -> None:
         """Takes in one block: by baseline its median, in microseconds."""
         for name, us in took.items():
+            if name == OTHERS:
+                continue
             self._seen.setdefault(name, deque(maxlen=KEPT)).append(us)
         if self._kept:
             beside = self._kept.with_suffix(f".{os.getpid()}")
@@ -88,8 +91,8 @@ class Calm:
         return float(np.quantile(seen, UNDISTURBED)) if len(seen) >= LEAST_KNOWN else None
 
     def is_disturbed(self, took: Mapping[str, float]) -> bool:
-        """Whether the copy of a block took too long, or its baselines in the median; False where
-        none tells."""
+        """Whether others took the CPUs in a block, its copy took too long, or its baselines in the
+        median; False where none tells."""
         return self.disturbance(took) > 1.0
 
     def disturbance(self, took: Mapping[str, float]) -> float:
@@ -100,7 +103,7 @@ class Calm:
         """
         usual = {name: self.usual_us(name) for name in took}
         logs = {name: math.log(took[name] / us) for name, us in usual.items() if us}
-        machine = logs.pop(MACHINE, 0.0) / math.log(SLOWED)
+        machine = max(logs.pop(MACHINE, 0.0) / math.log(SLOWED), took.get(OTHERS, 0.0) / TAKEN)
         libraries = [log / self._limit(name) for name, log in logs.items()]
         return max(0.0, machine, float(np.median(libraries)) if libraries else 0.0)
 

@@ -20,6 +20,7 @@ from ..truth.trials import Item
 from . import clocks, statistics
 from .calm import MACHINE, Calm
 from .clocks import Clocks
+from .others import OTHERS
 from .pace import Pace
 from .timed_sides import CandidateSide, Side
 
@@ -70,9 +71,9 @@ class Series:
 
     @property
     def names(self) -> list[str]:
-        """Every side that was timed but the machine's, in the order of its first appearance."""
+        """Every side that was timed, in the order of its first appearance."""
         found = dict.fromkeys(name for block in self.blocks for name in block)
-        return [name for name in found if name != MACHINE]
+        return [name for name in found if name not in (MACHINE, OTHERS)]
 
     def blocks_of(self, name: str, beside: str = "") -> list[np.ndarray]:
         """The counted blocks of one side, microseconds per call; only those that have `beside` too.
@@ -128,7 +129,8 @@ class Rounds:
 
 
 def took_of(block: dict[str, list[float]]) -> dict[str, float]:
-    """What each baseline took in a block, and the machine's copy, in the median: microseconds."""
+    """What each baseline took in a block, and the machine's copy, in the median: microseconds; and
+    what others took of the CPUs."""
     own = ("candidate", CHAMPION)
     return {name: float(np.median(us)) for name, us in block.items() if name not in own}
 

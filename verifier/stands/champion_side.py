@@ -32,6 +32,11 @@ class ChampionSide:
         self._judged = QUICKLY_JUDGED if is_quick else JUDGED
 
     @property
+    def pid(self) -> int:
+        """Its process."""
+        return self._side.pid
+
+    @property
     def waited(self) -> float:
         """See Side."""
         return self._side.waited

@@ -26,6 +26,7 @@ from ...sandbox.run.program import Program
 from ...traces.records import CHAMPION, LEAST_CALM, Depth
 from ..clock import statistics, timing
 from ..clock.judging import Judges
+from ..clock.others import OTHERS, Others
 from ..clock.timed_sides import BaselineSide, CandidateSide, Side
 from ..failure import Failed
 from ..truth.trials import Item, make_item
@@ -183,15 +184,26 @@ class Contest:
             self._place(side, rival)
             self._judges.settle()
             self._begun = self._begun if self.blocks else time.monotonic()
+            others = self._watch_others(side, rival)
             for sides, rounds in self._turns(rival):
                 timing.sample_block(
                     self.series, side, sides, items, session.slots, rounds, self._rng, self._tests
                 )
+            if others:
+                self.series.blocks[-1][OTHERS] = [others.share()]
             self._judges.give(side.answers(), Failed.of_answer)
             if rival:
                 self._judges.give(rival.answers(), blame_champion)
         self.blocks += 1
         self.series.calm.see(timing.took_of(self.series.blocks[-1]))
+
+    def _watch_others(self, side: CandidateSide, rival: ChampionSide | None) -> Others | None:
+        """From now on; None in quick looks, which choose their rounds, and on a device."""
+        reference = self._baselines.reference
+        if self._protocol.is_quick or not reference.cpus:
+            return None
+        own = [reference.process.pid, side.pid, *([rival.pid] if rival else [])]
+        return Others(reference.cpus, own)
 
     @property
     def _done(self) -> int:

@@ -52,6 +52,8 @@ class Reference:
     """What comes between their timed calls."""
     machine: MachineSide | None = None
     """What tells of the machine's memory; None on a device, and where calls need little of it."""
+    cpus: tuple[int, ...] = ()
+    """On which they are timed; empty: on a device."""
     calm: Calm = field(default_factory=Calm)
     """What they take while the machine is left alone, of all evaluations of the session."""
 
@@ -213,8 +215,17 @@ class Baselines:
         moved = 0.0 if self._place else session.work[1]
         machine = MachineSide(process, moved) if moved >= LEAST_COPIED else None
         peaks = self._peaks(process)
-        kept = Calm(_undisturbed_of(session, device))
-        return Reference(process, latency, missing, peaks, again, session.pace, machine, kept)
+        return Reference(
+            process,
+            latency,
+            missing,
+            peaks,
+            again,
+            session.pace,
+            machine,
+            () if self._place else session.workshop.cpus,
+            Calm(_undisturbed_of(session, device)),
+        )
 
 
 def _undisturbed_of(session: Session, device: str) -> Path:
