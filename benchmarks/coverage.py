@@ -184,7 +184,7 @@ def page(found: Found, minutes: float, quiet: float) -> str:
             "time on the machine as it is and then beside a load; speed-ups against the best "
             "baseline. Spread: from the 5th to the 95th percentile, as a share of the median. "
             "Disturbed: the verdict itself says that something else kept the machine busy, by what "
-            "others took of the CPUs, and how long the baselines and a copy took. *Credited* is the "
+            "others took of the CPUs, and how long baselines and a copy took. *Credited* is the "
             "lower end of the interval. The load is one thread that multiplies matrices, "
             f"{BUSY_S[0]:g} to {BUSY_S[1]:g} s at a time, and is away for {IDLE_S[0]:g} to "
             f"{IDLE_S[1]:g} s.",
