@@ -129,7 +129,8 @@ def measurement_notes(measurement: Measurement) -> Iterator[str]:
     if measurement.is_disturbed:
         yield (
             "something else kept this machine busy: it took CPUs, or baselines or a copy of as "
-            f"many bytes took much longer, in {measurement.disturbed_blocks} of {measurement.blocks} "
+            "many bytes took much longer, "
+            f"in {measurement.disturbed_blocks} of {measurement.blocks} "
             "processes, all of which count; lower ends are held against what baselines take "
             "undisturbed, and speed-ups on a quiet machine may be others"
         )
