@@ -11,6 +11,7 @@ import pytest
 
 from kernelwright.errors import NotDiscriminatingError
 from kernelwright.kernelbench import registry
+from kernelwright.kernelbench.families import draw
 from kernelwright.kernelbench.problem import (
     Arrays,
     Expected,
@@ -320,13 +321,35 @@ def test_one_number_that_half_precision_always_holds_is_refused() -> None:
     )
 
 
-def test_of_several_numbers_none_is_drawn_again() -> None:
+@pytest.mark.parametrize("length", [1, 5, 25])
+def test_few_numbers_that_chance_gave_one_sign_are_drawn_again(length: int) -> None:
+    """Once in 40 draws all of 25 are negative, and a relu of them is 0."""
+    problem = relu(
+        -1,
+        1,
+        workloads=(Workload(name="tiny", kind="tiny", axes={"N": length}),),
+        values=lambda structure, family, rng: {"x": draw(family, (structure.axes["N"],), rng)},
+    )
+    structure = problem.structure(problem.workloads[0])
+    seeds = range(300)
+    drawn = [
+        null_kernels.scene(problem, structure, Family.NORMAL, np.random.default_rng(seed))
+        for seed in seeds
+    ]
+    zeros = null_kernels.nulls(problem)["zeros"]
+    assert not all(null_kernels.rejects(scene, zeros) for scene in drawn)
+    for seed in seeds:
+        assert null_kernels.admit(problem, structure, np.random.default_rng(seed))
+
+
+def test_of_many_numbers_none_is_drawn_again() -> None:
     drawn: list[int] = []
 
     def values(structure: Structure, _family: Family, _rng: np.random.Generator) -> Arrays:
         drawn.append(1)
         return {"x": np.resize(np.float32((-0.5, 1.25, 2.0)), structure.axes["N"])}
 
-    said = verdict(relu(-1, 1, values=values, families=(Family.NORMAL,)))
+    many = Workload(name="tiny", kind="tiny", axes={"N": null_kernels.FEW_ANSWERS + 1})
+    said = verdict(relu(-1, 1, values=values, families=(Family.NORMAL,), workloads=(many,)))
     assert "the null kernel 'previous output' passes" in said
     assert len(drawn) == 2

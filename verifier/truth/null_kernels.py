@@ -41,8 +41,10 @@ DOWNCASTS = {
 MEAN, FIRST_TILE = "mean constant", "first tile only"
 _OF_SEVERAL = (MEAN, FIRST_TILE)
 """Null kernels that are right where an answer has one element alone: there they say nothing."""
-REDRAWN = 3
-"""Draws that are looked at once more where an answer is one number."""
+FEW_ANSWERS, REDRAWN = 256, 12
+"""Of so few numbers in an answer chance may hide what tells, so that other draws are looked at: 25
+normal numbers around a random mean have all one sign in one draw of 40, and a relu of them is 0, or
+its input; of 256 that is one in a thousand million."""
 FEW = 128
 """Elements of the inputs of one sum in which narrow ones show. Of n terms a sum may be wrong by
 4u·sqrt(n) of itself, and float16 makes it so by 2^-12 / sqrt(n): as much at n = 1000. The tiny
@@ -170,9 +172,8 @@ def rejects(scene: Scene, null: Null) -> bool:
 
 
 def _rejects_another(drawn: Scene, null: Null, rng: np.random.Generator) -> bool:
-    """Whether other inputs show a null kernel that passed where an answer is one number: that one
-    may happen to be a number of half precision, about once in a hundred times."""
-    if any(expected.value.size > 1 for expected in drawn.expected.values()):
+    """Whether other inputs show a null kernel that passed where answers have FEW_ANSWERS."""
+    if any(expected.value.size > FEW_ANSWERS for expected in drawn.expected.values()):
         return False
     others = (scene(drawn.problem, drawn.structure, drawn.family, rng) for _ in range(REDRAWN))
     return any(rejects(other, null) for other in others)
