@@ -40,7 +40,9 @@ class Judged:
     """By the verdict's own word."""
 
     def __str__(self) -> str:
-        return f"{self.gain.median:.3f}" + (" (disturbed)" if self.is_disturbed else "")
+        gain = self.gain
+        told = f"{gain.median:.3f} ({gain.low:.3f} to {gain.high:.3f})"
+        return told + (" disturbed" if self.is_disturbed else "")
 
 
 @contextmanager
