@@ -33,8 +33,8 @@ from kernelwright.traces.records import Speedup
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Task
 
-PROBLEMS = ["gemm", "conv2d_nchw", "bsr_spmm", "spmm_csr", "softmax"]
-"""The first three compute on what their cores' own caches hold, the last two on shared memory."""
+PROBLEMS = ["gemm", "bsr_spmm", "spmm_csr", "softmax"]
+"""The first two compute on what their cores' own caches hold, the last two on shared memory."""
 QUIET, LOADED = "quiet", "loaded"
 Series = tuple[str, str]
 """A problem, and the machine's state."""
@@ -195,8 +195,8 @@ def page(found: Found, minutes: float, quiet: float) -> str:
             "lower end of the interval. Each kernel was judged once before, so that it is known "
             "what the machine can. Who moves a few megabytes and computes on them shares less with "
             "a virtual machine's neighbours than who moves many. The load is one thread that "
-            f"multiplies matrices, {BUSY_S[0]:g} to {BUSY_S[1]:g} s at a time, and is away for {IDLE_S[0]:g} to "
-            f"{IDLE_S[1]:g} s.",
+            f"multiplies matrices, {BUSY_S[0]:g} to {BUSY_S[1]:g} s at a time, and is away for "
+            f"{IDLE_S[0]:g} to {IDLE_S[1]:g} s.",
             "",
             f"How quiet the machine was: in {100 * quiet:.0f} % of the moments around the "
             "evaluations without that load a softmax and "
