@@ -33,8 +33,8 @@ from kernelwright.traces.records import Speedup
 from kernelwright.verifier.process.client import RefereeProcess, open_referee
 from kernelwright.verifier.request import Task
 
-PROBLEMS = ["gemm", "bsr_spmm", "spmm_csr", "softmax"]
-"""The first two compute on what their cores' own caches hold, the last two on shared memory."""
+PROBLEMS = ["gemm", "spmm_csr", "softmax"]
+"""The first computes on what caches hold, the others wait for memory that neighbours share."""
 QUIET, LOADED = "quiet", "loaded"
 Series = tuple[str, str]
 """A problem, and the machine's state."""
