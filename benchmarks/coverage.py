@@ -39,6 +39,10 @@ QUIET, LOADED = "quiet", "loaded"
 Series = tuple[str, str]
 """A problem, and the machine's state."""
 Found = dict[Series, list[Judged]]
+LIMITS = {QUIET: 0.05, LOADED: 0.1}
+"""What the figures of one kernel may be spread by, as a share."""
+OVERLAP = 0.9
+"""Of the pairs of its intervals must have a figure in common."""
 BUSY_S, IDLE_S = (2.0, 20.0), (5.0, 40.0)
 """How long the load stays, and how long it is away."""
 _WORK = """import os, numpy as n
@@ -156,12 +160,34 @@ def overlapping(found: list[Speedup]) -> float:
     return sum(a.low <= b.high and b.low <= a.high for a, b in pairs) / max(1, len(pairs))
 
 
-def spread(figures: list[float]) -> str:
-    """From the 5th to the 95th percentile, as a share of the median."""
+def spread(figures: list[float]) -> float:
+    """From the 5th to the 95th percentile, as a share of the median; not a number: of none."""
     if not figures:
-        return "–"
+        return float("nan")
     low, middle, high = np.percentile(figures, (5, 50, 95))
-    return f"{100 * (high - low) / middle:.1f} %"
+    return float((high - low) / middle)
+
+
+def _percent(share: float) -> str:
+    return "–" if np.isnan(share) else f"{100 * share:.1f} %"
+
+
+def finding(key: Series, judged: list[Judged]) -> str:
+    """Whether one series holds what is asked of intervals and figures."""
+    limit, found = LIMITS[key[1]], [one.gain for one in judged]
+    every = spread([gain.median for gain in found])
+    calm = spread([one.gain.median for one in judged if not one.is_disturbed])
+    share = overlapping(found)
+
+    def is_met(met: bool) -> str:
+        return "met" if met else "not met"
+
+    return (
+        f"- {key[0]}, {key[1]}: spread {_percent(every)}, at most {100 * limit:g} %: "
+        f"{is_met(every <= limit)}; of the undisturbed {_percent(calm)}: "
+        f"{is_met(calm <= limit)}; {100 * share:.0f} % of the pairs of intervals overlap, at "
+        f"least {100 * OVERLAP:g} %: {is_met(share >= OVERLAP)}"
+    )
 
 
 def summary(key: Series, judged: list[Judged]) -> str:
@@ -176,9 +202,10 @@ def summary(key: Series, judged: list[Judged]) -> str:
     return (
         f"| {key[0]} / {workload.name} | {moved / 1e6:.1f} | {key[1]} | {len(found)} | "
         f"{len(found) - len(calm)} | {100 * overlapping(found):.0f} % | {np.median(medians):.3f} | "
-        f"{medians.min():.3f}–{medians.max():.3f} | {spread(list(medians))} | "
-        f"{spread([one.median for one in calm])} | {spread([one.low for one in found])} | "
-        f"{spread([one.low for one in calm])} | "
+        f"{medians.min():.3f}–{medians.max():.3f} | {_percent(spread(list(medians)))} | "
+        f"{_percent(spread([one.median for one in calm]))} | "
+        f"{_percent(spread([one.low for one in found]))} | "
+        f"{_percent(spread([one.low for one in calm]))} | "
         f"{100 * np.median(widths):.1f} % | {np.median(seconds):.1f} ({seconds.max():.1f}) |"
     )
 
@@ -206,6 +233,8 @@ def page(found: Found, minutes: float, quiet: float) -> str:
             f"a copy by torch, outside of the referee, took less than {Watch.LIMIT:g} times "
             "their best.",
             "",
+            *(finding(key, judged) for key, judged in found.items()),
+            "",
             "| kernel | MB a call | machine | runs | disturbed | pairs of intervals that overlap | "
             "median | range | spread | of the undisturbed | of what is credited | of what is "
             "credited to the undisturbed | median width | seconds (most) |",
@@ -225,9 +254,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/coverage.md"))
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as cache:
-        watch = Watch()
+        watch, begun = Watch(), time.monotonic()
         found = series(asked.problems, asked.runs, asked.minutes, cache, watch)
-    asked.out.write_text(page(found, asked.minutes, watch.quiet_share()))
+        minutes = round((time.monotonic() - begun) / 60)
+    asked.out.write_text(page(found, minutes, watch.quiet_share()))
     print(asked.out.read_text(), end="")
 
 
