@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import types
 from pathlib import Path
 
 import numpy as np
@@ -174,7 +175,9 @@ def test_what_too_few_undisturbed_blocks_have_is_told_by_all_that_have_it(calm: 
     assert len(found.blocks_of("candidate", "slow")) == len(found.blocks_of("slow")) == slow
 
 
-def contest(busy: int, quiet: int, protocol: Depth, took_s: float = 0.0) -> Contest:
+def contest(
+    busy: int, quiet: int, protocol: Depth, took_s: float = 0.0, *, is_brief: bool = False
+) -> Contest:
     """A contest without a champion that has timed so many blocks, in another order than asked."""
     found = Contest.__new__(Contest)
     blocks = [block(50.0, QUIET)] * quiet + [block(50.0, BUSY)] * busy
@@ -182,6 +185,7 @@ def contest(busy: int, quiet: int, protocol: Depth, took_s: float = 0.0) -> Cont
     found.blocks, found._least, found._most = len(blocks), 6, 6
     found._protocol, found._champion = protocol, None
     found._begun = time.monotonic() - took_s
+    found.__dict__["_is_brief"] = is_brief
     return found
 
 
@@ -224,6 +228,28 @@ def test_who_is_judged_alone_goes_on_until_the_gain_is_known(noise: float, goes_
     assert found._is_open() is goes_on
     found._begun -= OPEN_S[Depth.FULL] + 1
     assert not found._is_open()
+
+
+@pytest.mark.parametrize(("busy", "quiet", "goes_on"), [(6, 2, True), (7, 2, False), (1, 6, False)])
+def test_nobody_waits_to_know_better_what_starting_a_call_takes(
+    busy: int, quiet: int, goes_on: bool
+) -> None:
+    found = contest(busy, quiet, Depth.FULL, is_brief=True)
+    found._most = 14
+    assert found._is_open() is goes_on
+
+
+@pytest.mark.parametrize(
+    ("fastest_us", "cpus", "is_brief"),
+    [(17.0, (0, 1), True), (17.0, (), False), (70.0, (0,), False)],
+)
+def test_calls_on_cpus_are_brief_that_take_no_longer_than_their_start(
+    fastest_us: float, cpus: tuple[int, ...], is_brief: bool
+) -> None:
+    found = Contest.__new__(Contest)
+    reference = types.SimpleNamespace(fastest_us=fastest_us, cpus=cpus)
+    found._baselines = types.SimpleNamespace(reference=reference)  # type: ignore[assignment]
+    assert found._is_brief is is_brief
 
 
 class Waiting:

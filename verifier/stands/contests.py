@@ -214,11 +214,18 @@ class Contest:
     def _spare(self) -> int:
         """Blocks that may have been disturbed: half as many again, and without a champion as many
         as there is time for."""
-        if self._protocol not in ALONE_BLOCKS or self._champion:
+        if self._protocol not in ALONE_BLOCKS or self._champion or self._is_brief:
             return 0 if self._protocol.is_quick else self._least // 2
         is_calm = len(self.series.calm_blocks) >= LEAST_CALM
         limit = OPEN_S[self._protocol] if is_calm else DISTURBED_S
         return self.blocks if self._took_s < limit else 0
+
+    @cached_property
+    def _is_brief(self) -> bool:
+        """Whether starting a call on CPUs weighs as much as the call: such a gain says nothing of a
+        larger workload, and nobody waits until it is known any better."""
+        reference = self._baselines.reference
+        return bool(reference.cpus) and reference.fastest_us < timing.LAUNCH_BOUND_US
 
     @property
     def _took_s(self) -> float:
@@ -348,6 +355,8 @@ class Contest:
         if done < least:
             return not (done >= LOST_BLOCKS and self._is_lost())
         if done >= most or self._took_s > OPEN_S.get(self._protocol, 0.0):
+            return False
+        if self._is_brief and not self._champion:
             return False
         return not self._is_known()
 
