@@ -176,17 +176,23 @@ def test_what_too_few_undisturbed_blocks_have_is_told_by_all_that_have_it(calm: 
 
 
 def contest(
-    busy: int, quiet: int, protocol: Depth, took_s: float = 0.0, *, is_brief: bool = False
+    busy: int, quiet: int, protocol: Depth, took_s: float = 0.0, *, ours_us: float = 60.0
 ) -> Contest:
     """A contest without a champion that has timed so many blocks, in another order than asked."""
     found = Contest.__new__(Contest)
-    blocks = [block(50.0, QUIET)] * quiet + [block(50.0, BUSY)] * busy
+    blocks = [block(ours_us, QUIET)] * quiet + [block(ours_us, BUSY)] * busy
     found.__dict__["series"] = series(*blocks)
     found.blocks, found._least, found._most = len(blocks), 6, 6
     found._protocol, found._champion = protocol, None
     found._begun = time.monotonic() - took_s
-    found.__dict__["_is_brief"] = is_brief
+    place(found, QUIET, (0, 1))
     return found
+
+
+def place(found: Contest, fastest_us: float, cpus: tuple[int, ...]) -> None:
+    """Gives a contest a library that takes so long on these CPUs."""
+    reference = types.SimpleNamespace(fastest_us=fastest_us, cpus=cpus)
+    found._baselines = types.SimpleNamespace(reference=reference)  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +226,7 @@ def test_who_is_judged_alone_waits_for_a_machine_that_is_left_alone(
 def test_who_is_judged_alone_goes_on_until_the_gain_is_known(noise: float, goes_on: bool) -> None:
     rng, found = np.random.default_rng(3), contest(0, 6, Depth.FULL)
     blocks = [
-        {"candidate": list(50 * np.exp(rng.normal(shift, noise, 20))), "library": [QUIET] * 20}
+        {"candidate": list(60 * np.exp(rng.normal(shift, noise, 20))), "library": [QUIET] * 20}
         for shift in rng.normal(0.0, noise / 4, 6)
     ]
     found.__dict__["series"] = series(*blocks)
@@ -234,22 +240,30 @@ def test_who_is_judged_alone_goes_on_until_the_gain_is_known(noise: float, goes_
 def test_nobody_waits_to_know_better_what_starting_a_call_takes(
     busy: int, quiet: int, goes_on: bool
 ) -> None:
-    found = contest(busy, quiet, Depth.FULL, is_brief=True)
+    found = contest(busy, quiet, Depth.FULL, ours_us=20.0)
     found._most = 14
     assert found._is_open() is goes_on
 
 
 @pytest.mark.parametrize(
-    ("fastest_us", "cpus", "is_brief"),
-    [(17.0, (0, 1), True), (17.0, (), False), (70.0, (0,), False)],
+    ("ours_us", "fastest_us", "cpus", "is_brief"),
+    [
+        (20.0, 17.0, (0, 1), True),
+        (90.0, 17.0, (0, 1), True),
+        (20.0, 70.0, (0,), True),
+        (90.0, 70.0, (0,), False),
+        (20.0, 17.0, (), False),
+    ],
 )
-def test_calls_on_cpus_are_brief_that_take_no_longer_than_their_start(
-    fastest_us: float, cpus: tuple[int, ...], is_brief: bool
+def test_calls_on_cpus_are_brief_where_a_side_takes_no_longer_than_their_start(
+    ours_us: float, fastest_us: float, cpus: tuple[int, ...], is_brief: bool
 ) -> None:
-    found = Contest.__new__(Contest)
-    reference = types.SimpleNamespace(fastest_us=fastest_us, cpus=cpus)
-    found._baselines = types.SimpleNamespace(reference=reference)  # type: ignore[assignment]
+    found = contest(0, 6, Depth.FULL, ours_us=ours_us)
+    place(found, fastest_us, cpus)
     assert found._is_brief is is_brief
+    found.blocks = 0
+    place(found, 17.0, (0,))
+    assert found._is_brief
 
 
 class Waiting:

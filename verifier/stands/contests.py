@@ -7,6 +7,7 @@ It starts the processes and hands them to timing.py; it judges nothing.
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -220,12 +221,13 @@ class Contest:
         limit = OPEN_S[self._protocol] if is_calm else DISTURBED_S
         return self.blocks if self._took_s < limit else 0
 
-    @cached_property
+    @property
     def _is_brief(self) -> bool:
-        """Whether starting a call on CPUs weighs as much as the call: such a gain says nothing of a
-        larger workload, and nobody waits until it is known any better."""
+        """Whether starting a call on CPUs weighs as much as a call of the fastest side: such a gain
+        says nothing of a larger workload, and nobody waits until it is known any better."""
         reference = self._baselines.reference
-        return bool(reference.cpus) and reference.fastest_us < timing.LAUNCH_BOUND_US
+        ours = float(np.median(self.series.all_of("candidate"))) if self.blocks else math.inf
+        return bool(reference.cpus) and min(ours, reference.fastest_us) < timing.LAUNCH_BOUND_US
 
     @property
     def _took_s(self) -> float:
