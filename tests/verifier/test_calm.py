@@ -324,3 +324,17 @@ def test_a_reader_is_told_of_a_disturbed_machine() -> None:
     assert any("all of which count" in note for note in measurement_notes(most))
     none = some.model_copy(update={"disturbed_blocks": 0})
     assert not any("busy" in note for note in measurement_notes(none))
+
+
+@pytest.mark.parametrize(
+    ("share", "fills"), [(None, False), (0.4, False), (0.6, True), (1.05, True), (2.1, False)]
+)
+def test_a_reader_is_told_where_others_decide_what_the_cache_holds(
+    share: float | None, fills: bool
+) -> None:
+    timing = Timing(median_us=500.0, low_us=490.0, high_us=510.0)
+    found = Measurement(workload="4096x1024@offline", candidate=timing, cache_share=share)
+    notes = " ".join(measurement_notes(found))
+    assert found.fills_cache is fills
+    assert ("4096x1024@server times calls on cold caches" in notes) is fills
+    assert (f"{100 * (share or 0):.3g} % of the last-level cache" in notes) is fills

@@ -13,7 +13,7 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.machine import caches
 from kernelwright.kernelbench.manner import Manner, Timing
 from kernelwright.kernelbench.problem import Family
-from kernelwright.traces.records import Depth, Status
+from kernelwright.traces.records import FILLS_CACHE, Depth, Status
 from kernelwright.verifier.clock import pace as paces
 from kernelwright.verifier.clock.pace import Pace
 from kernelwright.verifier.clock.timing import MAX_BATCH, Rounds, Series, batch_for, sample_block
@@ -101,6 +101,9 @@ def test_a_kernel_is_judged_in_each_mode(court, mode: Timing) -> None:
     assert verdict.status is Status.VERIFIED, verdict.reasons
     assert verdict.measurement is not None
     assert verdict.measurement.workload == f"tiny@{mode}"
+    share = verdict.measurement.cache_share
+    assert (share is None) is (mode is Timing.SERVER)
+    assert share is None or 0 < share < FILLS_CACHE[0]
 
 
 def test_where_nothing_is_timed_no_mode_can_be_asked_for(court) -> None:

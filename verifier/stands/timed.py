@@ -159,8 +159,16 @@ class MountedToBeTimed(ABC):
         )
         self.draft.timed += [plausible] if reference.peaks else []
         prepare_us = [many * us for us in series.prepare_us]
-        self.found = amortised.add_preparing(found, prepare_us, session.problem)
+        found = amortised.add_preparing(found, prepare_us, session.problem)
+        self.found = found.model_copy(update={"cache_share": self._share_of_cache(moved)})
         return self.found
+
+    def _share_of_cache(self, moved: float) -> float | None:
+        """See Measurement.cache_share."""
+        peaks = self.baselines.reference.peaks
+        if not peaks or not peaks.is_of_cpus or self.draft.session.pace.is_cold:
+            return None
+        return moved / peaks.llc_bytes
 
     def _hold_against_roofline(self, flops: float, moved: float) -> tuple[float, str, Check]:
         """The floor of a call, in µs, what its arithmetic is held against, and whether its time can
