@@ -16,7 +16,7 @@ from ..traces.records import (
     Status,
     Verdict,
 )
-from ..traces.wording import MEANING, figure, micros, percent, preparing, ratio, speedup
+from ..traces.wording import MEANING, figure, micros, percent, preparing, ratio, sharing, speedup
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -146,12 +146,8 @@ def measurement_notes(measurement: Measurement) -> Iterator[str]:
         yield f"{percent(measurement.roofline)} of this machine's measured roofline{roof}"
     if prepared := preparing(measurement):
         yield f"prepared: {prepared}"
-    if measurement.fills_cache:
-        yield (
-            f"a call's data are {percent(measurement.cache_share)} of the last-level cache: on a "
-            "machine that others use this speed-up changes with what they leave of it; "
-            f"{measurement.workload.partition('@')[0]}@server times calls on cold caches"
-        )
+    if shared := sharing(measurement):
+        yield shared
     if measurement.is_launch_bound:
         yield "very short: the figure includes much of the call's own cost"
 

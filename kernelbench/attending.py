@@ -24,18 +24,21 @@ PAGE = 16
 """Tokens of a page of a cache."""
 LARGE_SPREAD = 60.0
 """The same of LARGE: of few hundred logits one has an exponential beyond float32."""
+LARGE_SHARE = 0.25
+"""Of its queries: one key has nearly all the weight there, which hides what is made of others."""
 
 
 def draw_heads(
     family: Family, queries: tuple[int, ...], keys: tuple[int, ...], rng: np.random.Generator
 ) -> Inputs:
     """Queries, keys and values in the family's form; logits lie where a trained model's do."""
-    spread, form = 2.0 ** rng.uniform(*SPREADS), family
+    spread = np.full((*queries[:-1], 1), 2.0 ** rng.uniform(*SPREADS), np.float32)
+    form = Family.NORMAL if family is Family.LARGE else family
     if family is Family.LARGE:
-        form, spread = Family.NORMAL, LARGE_SPREAD
+        spread[rng.random(spread.shape) < LARGE_SHARE] = LARGE_SPREAD
     q, k = (normalise(draw(form, shape, rng)) for shape in (queries, keys))
     share = 2.0 ** rng.uniform(-3, 3)
-    return q * np.float32(spread * share), k * np.float32(1 / share), draw(form, keys, rng)
+    return q * (spread * np.float32(share)), k * np.float32(1 / share), draw(form, keys, rng)
 
 
 def normalise(drawn: np.ndarray) -> np.ndarray:

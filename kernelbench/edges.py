@@ -24,7 +24,7 @@ class Behind(Enum):
     """So many of the widest tile as have room, if not fewer: it is an edge of all narrower tiles,
     too, and what is wrong behind many whole tiles alone shows there."""
     MIXED = "mixed"
-    """Behind MIXED_WHOLE, where there is room: tiles of other widths end there, too."""
+    """Behind the longest MIXED_WHOLE that has room: tiles of other widths end there, too."""
 
 
 BEHIND = (
@@ -38,8 +38,9 @@ BEHIND = (
 )
 """In turn: of any four that follow each other one is behind many tiles, and one behind others. Of
 as many turns as there are powers each of these would always have the same one."""
-MIXED_WHOLE = 45 << 8
-"""A whole number of tiles of 96, 120, 144, 160, 240, 320, 384, 640, 768, and of 256."""
+MIXED_WHOLE = (45 << 8, 15 << 8, 15 << 7, 15 << 6, 15 << 5)
+"""Each a whole number of tiles of 96, 120, 160, 240 and 480; the longer ones of 320, 192, 384, 640,
+256, 768 and 144 too."""
 
 
 class Edge(NamedTuple):
@@ -57,8 +58,9 @@ def draw_edge(edge: Edge, rng: np.random.Generator, most: int = MOST_AT_EDGES + 
         most: of it, where the first edge of this tile is not beyond that.
     """
     power, behind, offset = edge.power, edge.behind, draw_offset(edge, rng)
-    if behind is Behind.MIXED and MIXED_WHOLE + offset <= most:
-        return MIXED_WHOLE + offset
+    whole = next((whole for whole in MIXED_WHOLE if whole + offset <= most), 0)
+    if behind is Behind.MIXED and whole:
+        return whole + offset
     if behind in (Behind.MANY, Behind.MIXED) and (most - offset) >> POWERS[-1] > 0:
         power = POWERS[-1]
     drawn = 1 + rng.integers(max(1, (most - offset) >> power), size=3)

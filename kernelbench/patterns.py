@@ -158,7 +158,8 @@ def _end_at(edge: Edge, lengths: np.ndarray, order: np.ndarray, rng: np.random.G
     """
     total, offset = int(lengths.sum()), draw_offset(edge, rng)
     own, least = 1 << edge.power, 1 << POWERS[0]
-    wider = {Behind.MANY: 1 << POWERS[-1], Behind.MIXED: MIXED_WHOLE}.get(edge.behind, own)
+    mixed = next((whole for whole in MIXED_WHOLE if total > 2 * whole), own)
+    wider = {Behind.MANY: 1 << POWERS[-1], Behind.MIXED: mixed}.get(edge.behind, own)
     held = lengths[order]
     room = lengths.max() - held
     for tile in (*([wider] if total > 2 * wider else []), own, least):

@@ -110,9 +110,6 @@ CHAMPION = "champion"
 """The name under which the campaign's champion is timed beside the baselines."""
 LEAST_CALM = 3
 """Blocks in which the machine was left alone, for figures to rest on them alone."""
-FILLS_CACHE = (0.5, 2.0)
-"""Shares of the last-level cache that a call's data may be for it to depend on who else uses that:
-below it they stay there, above it they never do."""
 
 
 class Measurement(Record):
@@ -140,8 +137,7 @@ class Measurement(Record):
     floor_us: float = 0.0
     """Roofline floor max(bytes/bandwidth, flops/peak) from the measured peaks of this machine."""
     roof: str = ""
-    """What the arithmetic of that floor was held against: `float32 multiply-adds`, `int8 on tensor
-    cores`, or why it is of bytes alone."""
+    """What its arithmetic is held against, as `float32 multiply-adds`, or why bytes alone are."""
     roofline: float | None = None
     """floor_us / candidate median: the share of the roofline that was reached."""
     clock_ratio: float | None = None
@@ -153,11 +149,9 @@ class Measurement(Record):
     is_launch_bound: bool = False
     """The kernel takes less than 50 µs: treat the figure with care."""
     cache_share: float | None = None
-    """Bytes of one call over those of the last-level cache that its CPUs reach; None on a device,
-    and where calls are timed cold."""
+    """Bytes of a call / of the last-level cache that its CPUs reach; None on devices and cold."""
     prepare_us: float | None = None
-    """What the candidate takes to prepare the workload's pattern, in the median, outside of its
-    calls; None where it prepares nothing."""
+    """What preparing the workload's pattern takes in the median, outside of calls, if anything."""
     pays_after_calls: int | None = None
     """Calls on one pattern after which preparing has paid, against the fastest baseline that is not
     prepared; None where it never does, or none such was timed."""
@@ -166,12 +160,6 @@ class Measurement(Record):
     def is_disturbed(self) -> bool:
         """Whether so many blocks were disturbed that those had to count as well."""
         return bool(self.disturbed_blocks) and self.blocks - self.disturbed_blocks < LEAST_CALM
-
-    @property
-    def fills_cache(self) -> bool:
-        """Whether the last-level cache has room for a call's data or not as others leave it."""
-        least, most = FILLS_CACHE
-        return self.cache_share is not None and least <= self.cache_share <= most
 
     @property
     def against_baselines(self) -> dict[str, Speedup]:

@@ -16,6 +16,9 @@ NOTHING = "–"
 UNKNOWN = "unknown"
 _UNITS_OF_TIME = (("µs", 1.0), ("ms", 1e3), ("s", 1e6))
 _LEAST_SHOWN_USD = 1e-4
+FILLS_CACHE = (0.5, 2.0)
+"""Shares of the last-level cache that a call's data may be for it to depend on who else uses that:
+below it they stay there, above it they never do."""
 
 MEANING = {
     Status.VERIFIED: "right in every check of the full protocol, and timed",
@@ -85,6 +88,18 @@ def preparing(found: Measurement) -> str:
     if calls := found.pays_after_calls:
         pays = f"pays after {calls:,} call{'s' * (calls > 1)}"
     return f"{micros(found.prepare_us)} for a pattern, {pays}"
+
+
+def sharing(found: Measurement) -> str:
+    """That a call's data are about what the last-level cache holds; empty where they are not."""
+    least, most = FILLS_CACHE
+    if found.cache_share is None or not least <= found.cache_share <= most:
+        return ""
+    return (
+        f"a call's data are {percent(found.cache_share)} of the last-level cache: on a machine "
+        "that others use this speed-up changes with what they leave of it; "
+        f"{found.workload.partition('@')[0]}@server times calls on cold caches"
+    )
 
 
 def usd(value: float | None, is_estimated: bool = False) -> str:

@@ -47,12 +47,14 @@ PROBLEM = {
 
 
 def values(family: Family, rng: np.random.Generator, P: int, M: int, D: int) -> Inputs:
-    """Maxima few units apart, of LARGE hundreds, and of a row in four one beyond all: one of 8 bits
-    is then over 710 off, and e^710 overflows. A row in 32 has empty parts alone, others 15 %."""
+    """Maxima few units apart; of LARGE hundreds in half of the rows, in a quarter one above all: in
+    8 bits it is over 710 off; e^710 overflows. A row in 32 has only empty parts, others 15 %."""
     is_large = family is Family.LARGE
     o = draw(Family.NORMAL if is_large else family, (P, M, D), rng)
-    m = noise((P, M), rng) * np.float32(100 if is_large else 2) + np.float32(rng.uniform(-20, 20))
-    far = np.flatnonzero(rng.random(M) < 0.25 * is_large)
+    kind = rng.random(M) + (not is_large)
+    apart = np.where(kind < 0.5, np.float32(100), np.float32(2))
+    m = noise((P, M), rng) * apart + np.float32(rng.uniform(-20, 20))
+    far = np.flatnonzero(kind < 0.25)
     m[rng.integers(P, size=len(far)), far] += rng.uniform(3e5, 1e6, len(far)).astype(np.float32)
     size = np.float32(1) + 3 * rng.standard_exponential((P, M), np.float32)
     is_empty = (rng.random((P, M)) < 0.15) | (rng.random(M) < 1 / 32)

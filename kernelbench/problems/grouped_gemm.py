@@ -54,7 +54,7 @@ def values(family: Family, rng: np.random.Generator, M: int, N: int, K: int, E: 
     w = np.ascontiguousarray(w.reshape(K, E, N).swapaxes(0, 1))
     blemish(family, x, rng)
     blemish(family, w.reshape(E * K, N), rng)
-    return x, w, draw_segments(M, E, rng)
+    return x, w, draw_segments(family, M, E, rng)
 
 
 def oracle(X: np.ndarray, W: np.ndarray, seg_ptr: np.ndarray, M: int, N: int, K: int) -> Expected:

@@ -57,7 +57,7 @@ def values(family: Family, rng: np.random.Generator, M: int, K: int, E: int, D: 
     """Experts of very different popularity, some without a token; another token in each row."""
     x = draw(family, (M, D), rng, varies=0)
     blemish(family, x, rng)
-    return x, draw_choices((M, K), E, rng), rng.random((M, K), np.float32)
+    return x, draw_choices(family, (M, K), E, rng), rng.random((M, K), np.float32)
 
 
 def oracle(

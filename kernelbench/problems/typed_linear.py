@@ -58,7 +58,7 @@ def values(
     w = np.ascontiguousarray(w.reshape(K, E, N).swapaxes(0, 1))
     blemish(family, x, rng, places=src)
     blemish(family, w.reshape(E * K, N), rng)
-    return x, w, src, draw_segments(M, E, rng)
+    return x, w, src, draw_segments(family, M, E, rng)
 
 
 def oracle(X: np.ndarray, W: np.ndarray, src: np.ndarray, seg_ptr: np.ndarray) -> Expected:

@@ -57,7 +57,7 @@ def test_the_entries_of_a_pattern_end_at_an_edge(power: int, behind: Behind, off
         found = draw_pattern(3000, 500, 400, law, rng, end=end)
         assert_is_csr(found)
         assert 400 in np.diff(found.indptr)
-        wider = {Behind.MANY: 1 << 12, Behind.MIXED: MIXED_WHOLE}.get(behind, 1 << power)
+        wider = {Behind.MANY: 1 << 12, Behind.MIXED: MIXED_WHOLE[-1]}.get(behind, 1 << power)
         tile = wider if found.nnz > 2 * wider else 1 << power
         wanted = range(2, LAST_PIECE + 1) if offset > 1 else [offset % tile]
         ended += found.nnz % tile in wanted

@@ -268,7 +268,7 @@ def test_an_edge_lies_beside_a_multiple_of_its_tile(power: int, offset: int) -> 
     rng = np.random.default_rng(0)
     for behind in Behind:
         edge = Edge(power, offset, behind)
-        tile = MIXED_WHOLE if behind is Behind.MIXED else 1 << power
+        tile = MIXED_WHOLE[0] if behind is Behind.MIXED else 1 << power
         over = {(draw_edge(edge, rng) + 1) % tile - 1 for _ in range(200)}
         assert over == ({offset} if offset < 2 else set(range(2, LAST_PIECE + 1)))
 
@@ -285,7 +285,11 @@ def test_a_mixed_edge_is_one_of_tiles_that_are_no_powers_of_two_where_there_is_r
     rng, edge = np.random.default_rng(0), Edge(12, 1, Behind.MIXED)
     for tile in (96, 120, 144, 160, 240, 256, 320, 384, 640, 768):
         assert draw_edge(edge, rng) % tile == 1
-    assert {draw_edge(edge, rng, 10_000) for _ in range(300)} == {2 * 4096 + 1, 4096 + 1}
+    for whole in MIXED_WHOLE:
+        assert draw_edge(edge, rng, whole + 1) == whole + 1
+        assert not any(whole % tile for tile in (96, 120, 160, 240, 480))
+    assert draw_edge(edge, rng, 1024) == 961
+    assert {draw_edge(Edge(7, 1, Behind.MIXED), rng, 400) for _ in range(300)} == {129, 257, 385}
 
 
 @pytest.mark.parametrize("axes", [3, 4])

@@ -13,7 +13,8 @@ from kernelwright.kernelbench import registry
 from kernelwright.kernelbench.machine import caches
 from kernelwright.kernelbench.manner import Manner, Timing
 from kernelwright.kernelbench.problem import Family
-from kernelwright.traces.records import FILLS_CACHE, Depth, Status
+from kernelwright.traces.records import Depth, Status
+from kernelwright.traces.wording import FILLS_CACHE
 from kernelwright.verifier.clock import pace as paces
 from kernelwright.verifier.clock.pace import Pace
 from kernelwright.verifier.clock.timing import MAX_BATCH, Rounds, Series, batch_for, sample_block

@@ -38,6 +38,7 @@ def environment() -> Environment:
     for name in ("figure", "micros", "ratio", "interval", "percent", "duration", "usd", "tokens"):
         env.filters[name] = getattr(wording, name)
     env.filters["preparing"] = wording.preparing
+    env.filters["sharing"] = wording.sharing
     for name in ("gain", "local_time", "utc_time", "sentence", "place"):
         env.filters[name] = getattr(words, name)
     env.filters["short"] = words.shorten_id

@@ -92,7 +92,6 @@ def join_measurements(
         cpu_us=found[0].cpu_us,
         threads=found[0].threads,
         is_launch_bound=any(each.is_launch_bound for each in found),
-        cache_share=next((each.cache_share for each in found if each.fills_cache), None),
     )
 
 
