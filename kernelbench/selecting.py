@@ -10,7 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from .problem import Expected
+from .families import draw
+from .problem import Expected, Family
+
+
+def draw_scores(
+    family: Family, shape: tuple[int, int], rng: np.random.Generator, among: int, count: int
+) -> np.ndarray:
+    """Scores, of which families have equal ones. Of EXACT the last of the `count` highest among the
+    first of each row is 0, and so are others: of either sign, which makes no difference."""
+    score = draw(family, shape, rng)
+    if family is Family.EXACT:
+        score -= np.partition(score[:, :among], among - count, axis=1)[:, [among - count]]
+        score[score == 0] *= rng.choice(np.array([-1, 1], np.float32), np.count_nonzero(score == 0))
+    return score
 
 
 def pick_highest(score: np.ndarray, count: int) -> np.ndarray:

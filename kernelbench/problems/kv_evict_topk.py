@@ -9,7 +9,7 @@ import numpy as np
 
 from ..families import blemish, draw
 from ..problem import Expected, Family, Inputs
-from ..selecting import expect_copies, gather_rows, pick_highest, sort_highest
+from ..selecting import draw_scores, expect_copies, gather_rows, pick_highest, sort_highest
 
 PROBLEM = {
     "title": "Keys and values of the highest scores, and the last ones, kept in their order",
@@ -56,7 +56,7 @@ def values(
     """Scores, of which families have equal ones; half of the stabilisers have lower ones than all
     others. Of CONSTANT each token has another key. Positions rise, with gaps."""
     count = C + E + S
-    score = draw(family, (H, count), rng)
+    score = draw_scores(family, (H, count), rng, C + E, C)
     is_low = rng.random((H, S)) < 0.5
     score[:, C + E :][is_low] = score.min() - np.abs(score).max()
     k, v = (draw(family, (H * count, D), rng, varies=0) for _ in "kv")

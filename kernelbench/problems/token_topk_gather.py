@@ -10,7 +10,7 @@ import numpy as np
 
 from ..families import blemish, draw
 from ..problem import Expected, Family, Pair
-from ..selecting import expect_copies, gather_rows, pick_highest, sort_highest
+from ..selecting import draw_scores, expect_copies, gather_rows, pick_highest, sort_highest
 
 PROBLEM = {
     "title": "Tokens of the highest scores, gathered in their order",
@@ -51,9 +51,9 @@ PROBLEM = {
 }
 
 
-def values(family: Family, rng: np.random.Generator, B: int, G: int, D: int) -> Pair:
+def values(family: Family, rng: np.random.Generator, B: int, G: int, D: int, W: int) -> Pair:
     """Scores, of which families have equal ones; features, of CONSTANT another one each token."""
-    score = draw(family, (B, 5 * G), rng)
+    score = draw_scores(family, (B, 5 * G), rng, 5 * G, W * G)
     features = draw(family, (B * 5 * G, D), rng, varies=0)
     blemish(family, features, rng)
     return score, features.reshape(B, 5 * G, D)

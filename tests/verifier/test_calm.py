@@ -17,7 +17,7 @@ from kernelwright.traces.records import CHAMPION, LEAST_CALM, Depth, Measurement
 from kernelwright.verifier.clock import statistics
 from kernelwright.verifier.clock.calm import DISTURBED, LEAST_KNOWN, MACHINE, SLOWED, Calm
 from kernelwright.verifier.clock.timing import A_LITTLE, Rounds, Series, sample_block, took_of
-from kernelwright.verifier.stands.contests import DISTURBED_S, OPEN_S, Contest
+from kernelwright.verifier.stands.contests import DISTURBED_S, OPEN_S, ROUNDS, Contest
 from kernelwright.verifier.truth.trials import Item, make_item
 
 QUIET, BUSY = 100.0, 150.0
@@ -264,6 +264,17 @@ def test_calls_on_cpus_are_brief_where_a_side_takes_no_longer_than_their_start(
     found.blocks = 0
     place(found, 17.0, (0,))
     assert found._is_brief
+
+
+@pytest.mark.parametrize(
+    ("ours_us", "protocol", "fewer"),
+    [(20.0, Depth.FULL, 2), (90.0, Depth.FULL, 1), (20.0, Depth.CONFIRM, 1)],
+)
+def test_brief_calls_are_timed_in_fewer_rounds(ours_us: float, protocol: Depth, fewer: int) -> None:
+    found, usual = contest(0, 1, protocol, ours_us=ours_us), ROUNDS[protocol]
+    found._base, found._is_large = usual, False
+    assert found._rounds().count * fewer == usual.count
+    assert found._rounds().budget_s * fewer == usual.budget_s
 
 
 class Waiting:

@@ -73,6 +73,8 @@ BESIDE_LIBRARY = timing.Rounds(3, budget_s=0.05, least=2, judged=1, warm_up=0)
 DEAR_SHARE = 2
 """Where a process takes long to start there are so many times fewer blocks, and as many times more
 rounds in each."""
+BRIEF = 2
+"""So many times fewer rounds where starting a call weighs as much as the call."""
 MORE = 2
 """Times as many rounds in blocks beyond BLOCKS, which only tell who is faster."""
 MORE_JUDGED = {"judged": 4, "tests": 1}
@@ -386,6 +388,8 @@ class Contest:
 
     def _rounds(self) -> timing.Rounds:
         rounds = self._base
+        if self._is_brief and self._protocol in ALONE_BLOCKS and not self._champion:
+            rounds = replace(rounds, count=rounds.count // BRIEF, budget_s=rounds.budget_s / BRIEF)
         if self._done >= self._least:
             count, budget_s = MORE * rounds.count, MORE * rounds.budget_s
             rounds = replace(rounds, count=count, budget_s=budget_s, **MORE_JUDGED)
