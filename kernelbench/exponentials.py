@@ -27,6 +27,8 @@ TINY = 4 * 2.0**-126
 """Answers below the normal range may be flushed; exponentials clamped there end just above it."""
 OFFSETS = np.array((100, 150, 200, -120), np.float32)
 """What a row of LARGE logits is shifted by: exp(89) overflows."""
+VANISHED = 350.0
+"""exp(-350) is 1e-152: below anything that is compared, and its square is a normal float64."""
 FARTHEST = 1e4
 """A logit that is further below its row's maximum, -inf too, has the answer 0 and no scale."""
 
@@ -37,24 +39,39 @@ def drift(value: np.ndarray) -> np.ndarray:
     A term of less than a few units of the sum's last place is rounded away, or up, like the
     thousands that are as small; these errors add up instead of walking at random.
     """
-    return np.where(value < 2.0**-20, np.minimum(value, 2.0**-24), 0.0)
+    lost: np.ndarray = np.minimum(value, 2.0**-24)
+    lost *= value < 2.0**-20  # a tenth of the time of np.where
+    return lost
+
+
+def exp_below(distance: np.ndarray) -> np.ndarray:
+    """exp(-distance), 0 from VANISHED on: denormals, and exponents that are no number's, take some
+    processors twenty times as long."""
+    value: np.ndarray = np.exp(-np.minimum(distance, VANISHED))
+    value *= distance < VANISHED
+    return value
 
 
 def softmax_scale(
     value: np.ndarray,
     reached: np.ndarray,
-    spread: np.ndarray,
     terms: np.ndarray | float,
-    lost: np.ndarray,
+    of_rows: np.ndarray,
 ) -> np.ndarray:
-    """The scale from the answer, `reach`, its weighted mean, N, and the row's sum of `drift`."""
+    """The scale from the answer, `reach`, N, and what `widen_rows` says."""
     root = np.sqrt(terms)
-    scale: np.ndarray = reached + (spread + EXP_ULPS + lost * 2.0**23)
+    scale: np.ndarray = reached + of_rows
     scale /= root
     scale += 2.0
     scale *= value
     scale += TINY * 2.0**23 / root
     return scale
+
+
+def widen_rows(mean: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """What all of a row may be off by, from the weighted mean of `reach` and the sum of `drift`."""
+    widened: np.ndarray = mean + EXP_ULPS + lost * 2.0**23
+    return widened
 
 
 def softmax_of(
@@ -63,6 +80,7 @@ def softmax_of(
     terms: np.ndarray | float,
     total: Callable[[np.ndarray], np.ndarray],
     weighted: Callable[[np.ndarray, np.ndarray], np.ndarray],
+    widen: Callable[[np.ndarray], np.ndarray] = lambda rows: rows,
 ) -> Pair:
     """The answer and its scale, float64.
 
@@ -70,15 +88,16 @@ def softmax_of(
         distance: of each logit below its row's maximum, float64; it is written over.
         x: the logits.
         terms: how many a row has.
-        total: the sums of rows, as they can be broadcast to the logits.
+        total: the sums of rows.
         weighted: the same of the products of two arrays.
+        widen: gives each logit what its row has, where that is not broadcast.
     """
     np.minimum(distance, FARTHEST, out=distance)
-    value = np.exp(-distance)
-    value /= total(value)
+    value = exp_below(distance)
+    value /= widen(total(value))
     reached = reach(distance, x)
-    scale = softmax_scale(value, reached, weighted(value, reached), terms, total(drift(value)))
-    return value, scale
+    of_rows = widen(widen_rows(weighted(value, reached), total(drift(value))))
+    return value, softmax_scale(value, reached, terms, of_rows)
 
 
 def reach(distance: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -95,9 +114,10 @@ def softmax_and_log_sum(x: np.ndarray) -> tuple[Pair, Pair]:
     The logarithm is off by what the sum is off by, relative to it, and by a share of the maximum.
     """
     top, terms = x.max(1, keepdims=True), float(x.shape[1])
-    reached, value = reach(top - x, x), np.exp(x - top)
+    value = exp_below(distance := top - x)
+    reached = reach(distance, x)
     value /= (total := sum_rows(value))
-    law = sum_products(value, reached), terms, sum_rows(drift(value))
+    law = terms, widen_rows(sum_products(value, reached), sum_rows(drift(value)))
     found, scale = np.log(total) + top, np.log(total) + np.abs(top)
     scale += softmax_scale(np.ones_like(top), np.zeros_like(top), *law)
     return (value, softmax_scale(value, reached, *law)), (found, scale)

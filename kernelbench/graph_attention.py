@@ -30,15 +30,8 @@ from .families import (
 from .gradients import write_each
 from .messages import multiply_at_entries, prepare_products, turn
 from .problem import BaselineCall, Expected, Family, Inputs, Pair, Prepared, Structure
-from .sparse import (
-    csr,
-    live_rows,
-    row_lengths,
-    row_numbers,
-    row_terms,
-    segment_maxima,
-    segment_sums,
-)
+from .segments import depths, row_sums, widen_rows
+from .sparse import csr, live_rows, row_lengths, row_numbers, row_terms, segment_sums
 from .torch_calls import dense_view, views_beside_pattern
 
 SLOPE = 0.2
@@ -90,15 +83,10 @@ def weigh(
     Args:
         terms: of the sums that each weight is part of; None: those of its row.
     """
-    rows, e = row_numbers(structure), leak(structure, a_row, a_col)
-
-    def total(entries: np.ndarray) -> np.ndarray:
-        found: np.ndarray = segment_sums(structure, entries)[rows]
-        return found
-
-    terms = row_terms(structure)[rows][:, None] if terms is None else terms
-    distance = segment_maxima(structure, e)[rows] - e
-    return softmax_of(distance, 3 * e, terms, total, lambda y, d: total(y * d))
+    e = leak(structure, a_row, a_col)
+    if terms is None:
+        terms = widen_rows(structure, row_terms(structure)[:, None])
+    return softmax_of(depths(structure, e), 3 * e, terms, *row_sums(structure))
 
 
 def add_neighbours(structure: Structure, weights: np.ndarray, X: np.ndarray) -> np.ndarray:

@@ -28,6 +28,8 @@ LONG_ROWS = 14
 LONG, NEARLY_LONG, ROOM = 1000, 13, 7
 """Where the longest row has so many entries there is room for so many others, beside wide factors,
 too, where there are up to so many times the entries that fit otherwise."""
+ROOM_OF_LANES = 2
+"""The same where each entry has as many answers as the factor is wide: those are bytes."""
 
 
 def _poisson(rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -97,6 +99,7 @@ def draw_pattern(
     law: Callable[[int, np.random.Generator], np.ndarray],
     rng: np.random.Generator,
     entries: int = MOST_ENTRIES,
+    room: int = ROOM,
     edges: Iterator[Edge] | None = None,
     end: Edge | None = None,
 ) -> Pattern:
@@ -105,6 +108,7 @@ def draw_pattern(
     Args:
         longest: of a row that is there; columns are added, 64 at a time, where it has more entries.
         entries: the most of all rows together.
+        room: so many times as many, where there are long rows.
         edges: where other long rows end; at random without.
         end: where all entries together end, where there are enough; anywhere without.
     """
@@ -116,7 +120,7 @@ def draw_pattern(
     left -= int(lengths.sum())
     if longest >= LONG:
         # Beside a wide factor, too, there are some that are nearly as long as the longest.
-        most = min(MOST_ENTRIES, ROOM * entries)
+        most = min(MOST_ENTRIES, room * entries)
         left = max(left, min(most, (1 + NEARLY_LONG) * longest) - longest)
     is_short = np.ones(rows, bool)
     for place, length in _long_rows(rows, cols, longest, left, rng, edges):

@@ -35,6 +35,8 @@ from .graphs import Pattern
 from .patterns import (
     LONGEST_LIGHT,
     MOST_ENTRIES,
+    ROOM,
+    ROOM_OF_LANES,
     crowded_pattern,
     draw_pattern,
     laws,
@@ -358,6 +360,7 @@ def variations_of(
     """
     ranges = {"M": Range(), "K": Range(), LONGEST: Range(), **(dense or {})}
     lengths = [name for name, kind in (dense or {}).items() if not kind.choices]
+    long = ROOM if "K" in names else ROOM_OF_LANES
 
     def vary(
         structure: Structure, rng: np.random.Generator, tried: Tried | None = None
@@ -389,7 +392,7 @@ def variations_of(
                 elif blocks is None and WIDE <= cols <= LONG and next(full):
                     most = cols
                 law, end = next(in_turn), next(ends)
-                pattern = draw_pattern(rows, cols, most, law, rng, entries, edges, end)
+                pattern = draw_pattern(rows, cols, most, law, rng, entries, long, edges, end)
             drawn = structure_from(pattern, sizes, names=names)
             yield replace(
                 drawn,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import sparse
+from .. import segments, sparse
 from ..exponentials import OFFSETS, add_noise, draw_overflowing, softmax_of
 from ..families import draw, sink
 from ..problem import Expected, Family, Structure
@@ -65,13 +65,7 @@ def values(
 
 def oracle(structure: Structure, e: np.ndarray) -> Expected:
     """exp(e - max) / sum per row and head in float64."""
-    rows = sparse.row_numbers(structure)
-    terms = sparse.row_lengths(structure)[rows].astype(np.float64)[:, None]
-
-    def total(entries: np.ndarray) -> np.ndarray:
-        sums: np.ndarray = sparse.segment_sums(structure, entries)[rows]
-        return sums
-
-    distance = sparse.segment_maxima(structure, e)[rows] - e
-    value, scale = softmax_of(distance, e, terms, total, lambda y, d: total(y * d))
+    terms = sparse.row_lengths(structure).astype(np.float64)[:, None]
+    terms, distance = segments.widen_rows(structure, terms), segments.depths(structure, e)
+    value, scale = softmax_of(distance, e, terms, *segments.row_sums(structure))
     return Expected(value, scale, terms)

@@ -11,8 +11,7 @@ what was kept of the pattern is caught as well.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,6 +21,7 @@ from ...kernelbench.rows import RowTurns, changed_rows, count_parts, is_large, t
 from ...traces.records import Check, Depth
 from ..clock.timed_sides import CandidateSide
 from ..truth import gates
+from ..truth.drawing import Drawing
 from ..truth.trials import Item, Stage, Trial, make_item, plan
 
 _CHANGES = {Depth.SCREEN: 2, Depth.RACE: 2, Depth.FULL: 4, Depth.CONFIRM: 4, Depth.RECORD: 12}
@@ -37,14 +37,17 @@ def run_trials(
     stage: Stage,
     protocol: Depth,
     rng: np.random.Generator,
-    trials: Iterable[Trial] = (),
+    trials: Sequence[Trial] = (),
+    *,
+    apart: bool = False,
 ) -> list[Check]:
     """The plan's trials, then the metamorphic ones, up to the first failure. Raises RunFault.
 
     Args:
         trials: Of a plan that was drawn before, since the candidate was built for its shapes.
+        apart: See try_all.
     """
-    checks = try_all(side, stage, trials or plan(stage, protocol, rng), rng)
+    checks = try_all(side, stage, trials or plan(stage, protocol, rng), rng, apart=apart)
     if not checks[-1].passed:
         return checks
     smallest = min(
@@ -68,42 +71,26 @@ def run_trials(
 
 
 def try_all(
-    side: CandidateSide, stage: Stage, trials: Iterable[Trial], rng: np.random.Generator
+    side: CandidateSide,
+    stage: Stage,
+    trials: Sequence[Trial],
+    rng: np.random.Generator,
+    *,
+    apart: bool = False,
 ) -> list[Check]:
-    """One Check per trial; stops after the first that failed. Raises RunFault."""
-    checks: list[Check] = []
-    for trial, item in _draw_ahead(stage.problem, trials, rng):
-        slot = side.place(trial.structure, 1)[0]
-        checks.append(_verdict_on(trial, side.answer(item, slot)))
-        if not checks[-1].passed:
-            break
-    return checks
+    """One Check per trial; stops after the first that failed. Raises RunFault.
 
-
-def _draw_ahead(
-    problem: Problem, trials: Iterable[Trial], rng: np.random.Generator
-) -> Iterator[tuple[Trial, Item]]:
-    """Each trial with its inputs and, where the whole answer is judged, the truth.
-
-    Those of the next one are found while one is called and judged. By a generator of their own, so
-    that what is drawn does not depend on who is quicker.
+    Args:
+        apart: Inputs and truths are found in a process of their own.
     """
-    of_values = rng.spawn(1)[0]
-
-    def draw(trial: Trial) -> tuple[Trial, Item]:
-        item = make_item(problem, trial.structure, trial.family, of_values)
-        if not item.is_parted:
-            _ = item.expected
-        return trial, item
-
-    with ThreadPoolExecutor(1) as pool:
-        ahead: Future[tuple[Trial, Item]] | None = None
-        for trial in trials:
-            drawn, ahead = ahead, pool.submit(draw, trial)
-            if drawn:
-                yield drawn.result()
-        if ahead:
-            yield ahead.result()
+    checks: list[Check] = []
+    with Drawing(stage.problem, trials, rng, apart=apart) as drawing:
+        for trial, item in drawing:
+            slot = side.place(trial.structure, 1)[0]
+            checks.append(_verdict_on(trial, side.answer(item, slot)))
+            if not checks[-1].passed:
+                break
+    return checks
 
 
 def _verdict_on(trial: Trial, found: list[Check]) -> Check:

@@ -11,7 +11,7 @@ import platform
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -60,6 +60,8 @@ class CpuStand(TimingStand):
     baselines: Baselines
     sanitizers: sanitize.Sanitizers
     turns: Turns
+    planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
+    """Draws the trials of one candidate after the other: they share what was tried."""
     languages = tuple(BUILT)
     takes = f"this release takes {', '.join(map(str, BUILT))}"
 
@@ -107,9 +109,11 @@ class CpuStand(TimingStand):
             sanitized = beside.submit(self.sanitizers.prepare, order.source) if promoted else None
             with draft.span("build"):
                 launched = preparing.launch(self.session, order.source, order.language)
+            depth, of_trials = order.protocol, rng.spawn(1)[0]
+            trials = self.planner.submit(plan, self.session.stage, depth, of_trials)
             program = self._take_sanitized(draft, sanitized)
         draft.take(launched.program.built)
-        return MountedOnCpu(draft, rng, self.baselines, launched, program, self.turns)
+        return MountedOnCpu(draft, rng, self.baselines, launched, program, trials, self.turns)
 
     def _take_sanitized(
         self, draft: Draft, build: Future[sanitize.SanitizedBuild] | None
@@ -139,6 +143,7 @@ class CpuStand(TimingStand):
         try:
             self.baselines.close()
         finally:
+            self.planner.shutdown(cancel_futures=True)
             self.turns.close()
             self.session.close()
 
@@ -162,6 +167,7 @@ class MountedOnCpu(MountedToBeTimed):
         baselines: Baselines,
         launched: RunnerLaunch,
         sanitized: Program | None,
+        trials: Future[list[Trial]],
         turns: Turns,
     ) -> None:
         super().__init__(draft, rng, baselines, launched)
@@ -170,15 +176,7 @@ class MountedOnCpu(MountedToBeTimed):
         self._turns = turns
         self._known: Profile | None = None
         self._counts: perf_events.Counts | None = None
-        self._trials: Future[list[Trial]]
-
-    @contextmanager
-    def ready(self) -> Iterator[None]:
-        """See Mounted; what it is tried on is drawn as its process starts."""
-        stage, depth = self.draft.session.stage, self.draft.order.protocol
-        with ThreadPoolExecutor(1) as beside, super().ready():
-            self._trials = beside.submit(plan, stage, depth, self.rng.spawn(1)[0])
-            yield
+        self._trials = trials
 
     @property
     def threads(self) -> int:
@@ -196,7 +194,9 @@ class MountedOnCpu(MountedToBeTimed):
         with self._hold_turn(side), draft.span("verify"):
             self._contest.begin_early()
             stage, trials = draft.session.stage, self._trials.result()
-            draft.checks += run_trials(side, stage, draft.order.protocol, self.rng, trials)
+            draft.checks += run_trials(
+                side, stage, draft.order.protocol, self.rng, trials, apart=True
+            )
 
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted: looks at stray accesses, then repeats, under load and very often."""

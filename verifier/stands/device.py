@@ -183,7 +183,9 @@ class MountedOnDevice(MountedToBeTimed):
         """See Mounted."""
         draft, stage = self.draft, self.draft.session.stage
         with draft.span("verify"):
-            draft.checks += run_trials(side, stage, draft.order.protocol, self.rng, self._drawn)
+            draft.checks += run_trials(
+                side, stage, draft.order.protocol, self.rng, self._drawn, apart=True
+            )
 
     def look_closer(self, side: CandidateSide) -> None:
         """See Mounted."""

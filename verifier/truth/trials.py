@@ -94,6 +94,21 @@ class Item:
     inputs: Arrays
     family: Family
 
+    @classmethod
+    def of_known(
+        cls,
+        problem: Problem,
+        structure: Structure,
+        family: Family,
+        inputs: Arrays,
+        expected: dict[str, Expected] | None,
+    ) -> Item:
+        """With the right answers, where somebody has found them."""
+        item = cls(problem, structure, inputs, family)
+        if expected is not None:
+            item.__dict__["expected"] = expected
+        return item
+
     @property
     def is_parted(self) -> bool:
         """Whether its answer is judged a part at a time."""
