@@ -71,21 +71,20 @@ MISTAKES = {
         r"UndefinedBehaviorSanitizer: load of misaligned address",
     ),
     "memory never set, zero by luck": (
-        # A trial fills what `malloc` hands out; what a block of this size gains by `realloc`
-        # are fresh pages of the kernel's, which are zero.
+        # A trial fills what `malloc` hands out, and what is freed; what the last block of the heap
+        # gains by `realloc`, of the 128 KiB that glibc asked for beyond it, no one has used.
         f"""#include <cstdlib>
 {SIGNATURE} {{
-    char* block = static_cast<char*>(std::malloc(40 << 20));
-    block = static_cast<char*>(std::realloc(block, 88 << 20));
-    float* sums = reinterpret_cast<float*>(block + (40 << 20));
+    char* block = static_cast<char*>(std::malloc(96 << 10));
+    block = static_cast<char*>(std::realloc(block, 192 << 10));
+    float* sums = reinterpret_cast<float*>(block + (97 << 10));
     for (int i = 0; i < M; ++i)
         for (int n = 0; n < N; ++n) {{
-            float sum = sums[(long)i * N + n];
+            float sum = sums[n % (19 << 10)];
             for (int p = indptr[i]; p < indptr[i + 1]; ++p)
                 sum += values[p] * B[(long)indices[p] * N + n];
             C[(long)i * N + n] = sum;
         }}
-    std::free(block);
 }}""",
         r"memory that was never set",
     ),
