@@ -23,6 +23,8 @@ PARTS = 4
 """So many answers of trials together are a whole one, each row of it judged once; more where a part
 of so many would be larger than this."""
 PART_BYTES = 64 << 20
+FEWER = 4
+"""Beside rows that are judged in any case so many times fewer of the others are."""
 BLOCK_ROWS = 64
 """Neighbours that are taken together."""
 MOST_CHANGED = 4096

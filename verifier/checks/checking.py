@@ -27,6 +27,8 @@ from ..truth.trials import Item, Stage, Trial, make_item, plan
 _CHANGES = {Depth.SCREEN: 2, Depth.RACE: 2, Depth.FULL: 4, Depth.CONFIRM: 4, Depth.RECORD: 12}
 _TWINS = {Depth.FULL: 3, Depth.CONFIRM: 3, Depth.RECORD: 18}
 """Other patterns on each of two structures; a screening has those of its timed calls."""
+CHANGED = 2
+"""Of the rows that a trial judges of a large answer one in so many is looked at here."""
 _ATTEMPTS = 24
 _VISIBLE = 100.0
 """A change counts once it moves an output by this many times what gate G1 forgives."""
@@ -196,7 +198,7 @@ def _draw_rows(item: Item, rng: np.random.Generator) -> np.ndarray | None:
     if not item.is_parted:
         return None
     axes = item.structure.axes
-    return RowTurns(rng).take(axes["M"], count_parts(item.problem, axes))
+    return RowTurns(rng).take(axes["M"], CHANGED * count_parts(item.problem, axes))
 
 
 def _change_item(
@@ -224,7 +226,7 @@ def _change_item(
         first = int(rng.integers(len(lines) if places is None else len(places)))
         row = lines[first if places is None else places[first] :][:1].reshape(-1)
         at = int(rng.integers(row.size))
-        scale = float(np.abs(array).max()) or 1.0
+        scale = max(float(array.max()), -float(array.min())) or 1.0
         row[at] = _move(row[at], (1 + attempt) * (0.5 + rng.random()) * scale)
         changed = replace(item, inputs={**item.inputs, name: array})
         if _moves(problem, before, changed.among(numbers)):

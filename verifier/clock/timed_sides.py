@@ -22,6 +22,7 @@ import numpy as np
 
 from ...kernelbench.problem import Arrays, Problem, Structure
 from ...kernelbench.rows import (
+    FEWER,
     RowTurns,
     changed_rows,
     count_parts,
@@ -52,7 +53,6 @@ _ANSWER_ROOM = 512 << 20
 _LEAST_JUDGED = 4
 _PART_BYTES = 2 << 20
 """Of an answer that is judged in parts after timed calls, with the inputs of its rows."""
-
 
 Call = tuple[Item, Slot]
 """Inputs, and where they are called."""
@@ -233,11 +233,11 @@ class CandidateSide:
         """One checked call. Raises RunFault; wrong answers are failed checks.
 
         Args:
-            also: Rows that are judged whatever is drawn, where an answer is judged in parts.
+            also: Rows that are judged where an answer is judged in parts, and few of the others.
         """
         marks, timed = self._call([(item, slot)], self._timeout_s, is_alone=True)
         is_partial = (coverage := self._runner.coverage).is_partial
-        share = 1 if is_partial else self._parts(item)
+        share = 1 if is_partial else self._parts(item) * (1 if also is None else FEWER)
         told = told_when_done(slot.outputs, timed)
         answer = self._copy_answer(item, slot, marks, told, share=share, also=also)
         if is_partial:
