@@ -82,6 +82,8 @@ def test_memory_is_used_again_and_what_has_no_room_there_is_found_here(
     monkeypatch.setattr(drawing, "ROOM", 1)
     # As much as the largest inputs take: their truth is more.
     assert_same(list(take(stage, trials, apart=True)), alone)
+    monkeypatch.setattr(drawing, "MOST_ROOM", 10_000)
+    assert_same(list(take(stage, trials, apart=True)), alone)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])

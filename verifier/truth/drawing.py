@@ -31,8 +31,9 @@ from .trials import Item, Trial, make_item
 
 LEAST = 12
 """Trials from which on a process of their own is worth its start, some hundredths of a second."""
-ROOM = 24 << 20
-"""Bytes of what is found ahead; more where the inputs of one trial are more."""
+ROOM, MOST_ROOM = 24 << 20, 96 << 20
+"""Bytes of what is found ahead; more where the inputs of one trial are more, up to the second. Of
+larger ones a copy takes as long as it saves, and memory that is bounded by a few calls' data."""
 STALLED_S = 5.0
 """A process that has used no CPU time for so long, and has answered nothing, waits for a lock that
 nobody holds there: it is a fork of one thread of many."""
@@ -98,7 +99,9 @@ class _Helper:
 
     def __init__(self, problem: Problem, trials: Sequence[Trial], seeds: list[int]) -> None:
         """Raises OSError where it cannot be had."""
-        self._memory = mmap.mmap(-1, max(ROOM, *(size_of(problem, t.structure) for t in trials)))
+        sizes = [size_of(problem, trial.structure) for trial in trials]
+        fitting = [size for size in sizes if size <= MOST_ROOM]
+        self._memory = mmap.mmap(-1, max(ROOM, *fitting, 1))
         with contextlib.suppress(OSError):  # a kernel without large pages, or without any advice
             self._memory.madvise(mmap.MADV_HUGEPAGE)
         self._channel, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -196,8 +199,9 @@ def _serve(
     for trial, seed in zip(trials, seeds, strict=True):
         found: Found = {}, None
         with contextlib.suppress(Exception):  # who asked draws it, and sees
-            item = draw_item(problem, trial, seed)
-            found = item.inputs, None if item.is_parted else item.expected
+            if size_of(problem, trial.structure) <= MOST_ROOM:
+                item = draw_item(problem, trial, seed)
+                found = item.inputs, None if item.is_parted else item.expected
         channel.send(json.dumps(ring.place(found)).encode())
 
 
