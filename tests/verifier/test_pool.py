@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kernelwright.kernelbench import registry
+from kernelwright.kernelbench import registry, rows
 from kernelwright.kernelbench.problem import Family, Structure
 from kernelwright.verifier.truth import gates
 from kernelwright.verifier.truth.input_pool import DRAWS, NOISE_BITS, Pool
@@ -46,6 +46,20 @@ def test_every_call_gets_inputs_of_its_own(name: str) -> None:
                 assert same < most_by_chance(array, other), "elements repeat where they were"
 
 
+def test_of_a_large_call_some_rows_are_drawn_and_hardly_one_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rows, "LARGE_BYTES", 1 << 20)
+    monkeypatch.setattr(rows, "SHRUNK_BYTES", 1 << 18)
+    problem, rng = registry.get("softmax"), np.random.default_rng(3)
+    structure = Structure({"M": 4000, "N": 65})
+    pool = Pool.draw(problem, structure, rng)
+    assert len(pool.held["x"]) < structure.axes["M"]
+    seen = [row.tobytes() for _ in range(5) for row in pool.item(structure, rng).inputs["x"]]
+    assert len(seen) == 5 * structure.axes["M"]
+    assert len(set(seen)) > 0.9 * len(seen)
+
+
 @pytest.mark.parametrize("name", ["spmm_csr", "softmax", "gemm"])
 def test_all_float_inputs_come_from_the_pool(name: str) -> None:
     pool, _, _ = drawn(name)
@@ -54,8 +68,8 @@ def test_all_float_inputs_come_from_the_pool(name: str) -> None:
 
 def test_no_row_is_ever_the_same_again() -> None:
     pool, structure, rng = drawn("softmax")
-    rows = [row.tobytes() for _ in range(20) for row in pool.item(structure, rng).inputs["x"]]
-    assert len(set(rows)) == len(rows)
+    seen = [row.tobytes() for _ in range(20) for row in pool.item(structure, rng).inputs["x"]]
+    assert len(set(seen)) == len(seen)
 
 
 def test_noise_is_small_beside_a_value_and_large_beside_a_gate() -> None:

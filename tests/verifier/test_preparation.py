@@ -20,6 +20,12 @@ from kernelwright.verifier.baselines.process import BaselineProcess
 from kernelwright.verifier.process.client import open_referee
 from kernelwright.verifier.request import Order, Task
 from kernelwright.verifier.stands.opening import open_stand
+from kernelwright.verifier.stands.reference import (
+    CALIBRATION_CALLS,
+    CALIBRATION_S,
+    LEAST_CALIBRATION_CALLS,
+    first_time,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -157,3 +163,19 @@ def test_who_does_not_want_it_any_more_is_not_kept_waiting(tmp_path: Path) -> No
         assert referee.prepare(lambda: False) is None
         pid = referee.pid
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_slow_baseline_is_called_less_often_for_a_first_idea_of_its_time() -> None:
+    for us, calls in (
+        (10.0, CALIBRATION_CALLS),
+        (0.3 * CALIBRATION_S * 1e6, 4),
+        (2 * CALIBRATION_S * 1e6, LEAST_CALIBRATION_CALLS),
+    ):
+        asked: list[float] = []
+
+        def take(us: float = us, asked: list[float] = asked) -> float:
+            asked.append(us)
+            return us
+
+        assert first_time(take) == us
+        assert len(asked) == calls

@@ -61,7 +61,8 @@ class CpuStand(TimingStand):
     sanitizers: sanitize.Sanitizers
     turns: Turns
     planner: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1))
-    """Draws the trials of one candidate after the other: they share what was tried."""
+    """Draws the trials of one candidate after the other: they share what was tried. And first of
+    all the pool that the inputs of timed calls are taken of."""
     languages = tuple(BUILT)
     takes = f"this release takes {', '.join(map(str, BUILT))}"
 
@@ -75,7 +76,9 @@ class CpuStand(TimingStand):
             return measured_peaks(session.workshop, anew=True) if anew else peaks
 
         baselines = Baselines(session, peaks_of)
-        return cls(session, peaks, baselines, sanitize.Sanitizers(session), turns)
+        stand = cls(session, peaks, baselines, sanitize.Sanitizers(session), turns)
+        stand.planner.submit(lambda: session.pool)
+        return stand
 
     @property
     def facts(self) -> dict[str, float]:
