@@ -3,9 +3,9 @@
 
 Drawing a million normal values takes longer than most kernels, and hundreds of pairs are needed to
 see a few percent. So each array of a timed call is a random window, along the first axis, of values
-that were drawn before, with random low bits of the mantissas: no element repeats where it was, and a
-row only where two windows of either kind lie alike, one pair in as many as there are low bits. The
-values and the offsets never leave the referee.
+that were drawn before, with random low bits of the mantissas: no element repeats where it was, and
+a row only where two windows of either kind lie alike, one pair in as many as there are low bits.
+The values and the offsets never leave the referee.
 """
 
 from __future__ import annotations
