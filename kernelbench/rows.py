@@ -19,8 +19,8 @@ LARGE_BYTES = 64 << 20
 WHOLE_BYTES = 4 << 20
 """The same, up to which every answer is judged whole: the truth of a larger one takes a hundred
 times as long as the call."""
-SHRUNK_BYTES = 16 << 20
-"""Of one call on some rows of a large structure, which stand for all of them."""
+SHRUNK = 4
+"""Times smaller than what is large is what stands for it, some of its rows."""
 PARTS = 4
 """So many answers of trials together are a whole one, each row of it judged once; more where a part
 of so many would be larger than this."""
@@ -98,7 +98,7 @@ def take_rows(structure: Structure, rows: np.ndarray) -> Rows:
 def shrink(problem: Problem, structure: Structure, rng: np.random.Generator) -> Structure:
     """A structure of the same kind that is not large: this one, or some of its rows."""
     is_kept = not is_large(problem, structure.axes)
-    return structure if is_kept else _keep_rows(problem, structure, SHRUNK_BYTES, rng)
+    return structure if is_kept else _keep_rows(problem, structure, LARGE_BYTES // SHRUNK, rng)
 
 
 def shrink_to_whole(problem: Problem, structure: Structure, rng: np.random.Generator) -> Structure:

@@ -64,8 +64,7 @@ def test_what_is_large_is_shrunk_to_some_of_its_rows(monkeypatch: pytest.MonkeyP
     problem, rng = registry.get("spmm_csr"), np.random.default_rng(1)
     base = problem.structure(problem.workload("pubmed-128"))
     assert shrink(problem, base, rng) is base
-    monkeypatch.setattr(rows, "LARGE_BYTES", 2 << 20)
-    monkeypatch.setattr(rows, "SHRUNK_BYTES", 1 << 20)
+    monkeypatch.setattr(rows, "LARGE_BYTES", 4 << 20)
     small = shrink(problem, base, rng)
     assert problem.bytes_moved(small.axes) < 3 << 20
     assert small.axes["N"] == 128

@@ -50,7 +50,6 @@ def test_of_a_large_call_some_rows_are_drawn_and_hardly_one_comes_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(rows, "LARGE_BYTES", 1 << 20)
-    monkeypatch.setattr(rows, "SHRUNK_BYTES", 1 << 18)
     problem, rng = registry.get("softmax"), np.random.default_rng(3)
     structure = Structure({"M": 4000, "N": 65})
     pool = Pool.draw(problem, structure, rng)
