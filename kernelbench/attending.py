@@ -26,6 +26,11 @@ LARGE_SPREAD = 60.0
 """The same of LARGE: of few hundred logits one has an exponential beyond float32."""
 LARGE_SHARE = 0.25
 """Of its queries: one key has nearly all the weight there, which hides what is made of others."""
+BELOW = (100.0, 12_000.0)
+"""In the mean so far below zero lie all logits of as many other queries of LARGE: below what has an
+exponential, and below what a mask is that is not infinite."""
+MOST_BELOW = 1000.0
+"""Of a query's elements, about: halves hold eight times as much, and what is by chance larger."""
 
 
 def draw_heads(
@@ -37,8 +42,21 @@ def draw_heads(
     if family is Family.LARGE:
         spread[rng.random(spread.shape) < LARGE_SHARE] = LARGE_SPREAD
     q, k = (normalise(draw(form, shape, rng)) for shape in (queries, keys))
-    share = 2.0 ** rng.uniform(-3, 3)
-    return q * (spread * np.float32(share)), k * np.float32(1 / share), draw(form, keys, rng)
+    q *= spread
+    if family is Family.LARGE:
+        _draw_below(q, k, spread < LARGE_SPREAD, rng)
+    share = np.float32(2.0 ** rng.uniform(-3, 3))
+    return q * share, k * (1 / share), draw(form, keys, rng)
+
+
+def _draw_below(q: np.ndarray, k: np.ndarray, can: np.ndarray, rng: np.random.Generator) -> None:
+    """Leads all keys one way, and some queries that can the other way."""
+    way = normalise(draw(Family.NORMAL, q.shape[-1:], rng))
+    k += way
+    low, high = np.log(BELOW)
+    below = np.exp(rng.uniform(low, high, can.shape)) / np.sqrt(q.shape[-1])
+    is_below = can & (rng.random(can.shape) < LARGE_SHARE)
+    q -= np.where(is_below, np.minimum(below, MOST_BELOW), 0.0).astype(np.float32) * way
 
 
 def normalise(drawn: np.ndarray) -> np.ndarray:

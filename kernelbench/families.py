@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import UsageError
+from .masking import change_some
 from .problem import Family, Pair
 
 PROBE_NONZEROS = 3
@@ -346,7 +347,8 @@ def draw_factors(
     """Two dense matrices whose products are summed, along the second axis of the first one.
 
     PROBE has few non-zeros in each row of the first, DENORMAL denormals in some rows of it.
-    NONFINITE is NORMAL: `blemish` is told where its blemishes may be.
+    NONFINITE has zeros all along some rows of either; `blemish` is told where its own may be. Of
+    LARGE some rows are far smaller than others.
 
     Args:
         left, right: their shapes.
@@ -360,7 +362,10 @@ def draw_factors(
         make_denormal(first, denormal_rows(left[0], rng, live), rng)
         return first, below_one(right, rng)
     first = draw(family, left, rng, varies=varies[0])
-    return first, draw(family, right, rng, varies=varies[1])
+    second = draw(family, right, rng, varies=varies[1])
+    for array, axis in zip((first, second), varies, strict=True):
+        change_some(family, np.moveaxis(array, axis, 0), rng)
+    return first, second
 
 
 def denormal_rows(

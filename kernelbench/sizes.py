@@ -7,12 +7,13 @@ turn through all scales while the others stay short. Of some eight shapes two ar
 axis and very short in none, and 64 of those have every remainder modulo 64 of every axis, each
 where nothing hides it; one is beyond 128 in every axis, as blocked paths demand. A few are broad,
 with hundreds of rows and of columns; some have a power of two along every axis or a length that
-layers have, as 768, and some are 1 along one axis and long along another. Lengths beside a leading
-one take remainders in an order in which any eight that follow each other differ modulo 8; long
-lengths take each remainder modulo 8, since vectorised paths have tails of their own. Edges of tiles
-come in an order of their own for each axis, none twice before all were tried. Of several lengths
-that would do, one is taken that has remainders modulo odd numbers which were seen least: no tile
-has these, a list of sizes has. What is fixed is the range; every number is drawn.
+layers have, as 768, and some are 1 along one axis and long along another. A short one comes again
+with two of its lengths exchanged: what a kernel keeps by a product of sizes is wrong there. Lengths
+beside a leading one take remainders in an order in which any eight that follow each other differ
+modulo 8; long lengths take each remainder modulo 8, since vectorised paths have tails of their own.
+Edges of tiles come in an order of their own for each axis, none twice before all were tried. Of
+several lengths that would do, one is taken that has remainders modulo odd numbers which were seen
+least: no tile has these, a list of sizes has. What is fixed is the range; every number is drawn.
 
 A campaign's evaluations share one memory of what was tried (`Tried`): each goes on where the one
 before it ended, so that what was tried is tried last.
@@ -131,12 +132,16 @@ class Kind(Enum):
     WHOLE = "a power of two along every axis"
     USUAL = "a length that layers have along every axis"
     THIN = "one axis is 1 beside a long one"
+    TURNED = "the lengths of the one before it, two of them exchanged"
 
 
 _BEGINNING = "SHORT USUAL MIDDLING WHOLE SHORT THIN SHORT WHOLE MIDDLING USUAL SHORT BROAD"
-_REST = "SHORT USUAL MIDDLING WHOLE THIN SHORT THIN SHORT WHOLE MIDDLING USUAL SHORT THIN"
+_REST = (
+    "SHORT TURNED USUAL MIDDLING WHOLE THIN SHORT THIN SHORT TURNED WHOLE MIDDLING USUAL SHORT THIN"
+)
 OTHERS = tuple(Kind[name] for name in f"{_BEGINNING} {_REST}".split())
-"""What follows a ROUND. A plan of few shapes ends within it, and has seen each kind."""
+"""What follows a ROUND. A plan of few shapes ends with the beginning, and has seen each kind but
+TURNED: that is for what a process keeps, and who asks for few has processes that keep nothing."""
 ALL_OF_A_ROUND = len(ROUND) + len(OTHERS)
 """Shapes before an axis leads again."""
 
@@ -212,10 +217,9 @@ def draw_sizes(
     tried = tried or Tried(int(rng.integers(1 << 63)))
     odd = Odd()
     leading = _draw_leading(ranges, own, rng, steps, tried, odd)
-    most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
     while True:
         for drawn in itertools.chain(
-            itertools.islice(leading, len(ROUND)), _draw_others(most, rng, steps, tried, odd)
+            itertools.islice(leading, len(ROUND)), _draw_others(ranges, rng, steps, tried, odd)
         ):
             yield {
                 name: kind.cut(drawn[name]) if name in drawn else int(rng.choice(kind.choices))
@@ -247,14 +251,16 @@ def _lie_between(
 
 
 def _draw_others(
-    most: Mapping[str, int],
+    ranges: Mapping[str, Range],
     rng: np.random.Generator,
     steps: int | None,
     tried: Tried,
     odd: Odd,
 ) -> Iterator[dict[str, int]]:
     """What follows a ROUND: shapes in which no axis leads."""
+    most = {name: kind.most for name, kind in ranges.items() if not kind.choices}
     is_crowded = steps is not None and len(most) > FEW_AXES
+    drawn: dict[str, int] = {}
     draw: dict[Kind, Callable[[], dict[str, int]]] = {
         Kind.SHORT: lambda: tried.next_short(most, rng, odd, is_crowded=is_crowded),
         Kind.MIDDLING: lambda: tried.next_middling(most, rng, odd),
@@ -262,9 +268,30 @@ def _draw_others(
         Kind.WHOLE: lambda: tried.next_whole(most, odd, steps),
         Kind.USUAL: lambda: tried.next_usual(most, odd, steps),
         Kind.THIN: lambda: tried.next_thin(most, rng, odd),
+        Kind.TURNED: lambda: _exchange(ranges, drawn, rng),
     }
     for kind in OTHERS:
-        yield draw[kind]()
+        drawn = draw[kind]()
+        yield drawn
+
+
+def _exchange(
+    ranges: Mapping[str, Range], drawn: dict[str, int], rng: np.random.Generator
+) -> dict[str, int]:
+    """The same lengths, of one pair of axes each the other's; as they are where no pair differs and
+    can have them."""
+    can = [name for name in drawn if not ranges[name].is_power]
+    pairs = [
+        (one, other)
+        for one, other in itertools.combinations(can, 2)
+        if drawn[one] != drawn[other]
+        and drawn[one] <= ranges[other].most
+        and drawn[other] <= ranges[one].most
+    ]
+    if not pairs:
+        return drawn
+    one, other = pairs[int(rng.integers(len(pairs)))]
+    return {**drawn, one: drawn[other], other: drawn[one]}
 
 
 def _draw_leading(

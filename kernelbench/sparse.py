@@ -92,6 +92,8 @@ TALL = (1 << 18, 1 << 19)
 """Rows, and columns, of a pattern that is as large as BULK without a dense factor."""
 NARROW = (4, 16)
 """Of a dense factor that has as many elements as BULK says because it has many rows."""
+PADDED = 1 / 2
+"""Of NONFINITE so many have one in the first row, and in the last, whoever names it."""
 CROWDED = (200, 900)
 """Rows that share so many blocks that 16 bits do not count them."""
 
@@ -287,7 +289,12 @@ def factors(
     if family is Family.NONFINITE and count:
         columns = structure.arrays["indices"]
         blemish(family, dense, rng, kinds, places=columns)
-        is_met = ~np.isfinite(dense).reshape(len(dense), -1).all(1)[columns]
+        # What vectors are filled up with, entries of value 0, names the first row, or the last.
+        rows = dense.reshape(len(dense), -1)
+        for end in (0, -1):
+            if rng.random() < PADDED:
+                rows[end, rng.integers(rows.shape[1])] = rng.choice(np.array(kinds, np.float32))
+        is_met = ~np.isfinite(rows).all(1)[columns]
         if any(map(np.isnan, kinds)):
             blemish(family, entries, rng, kinds, places=draw_entries(structure, rng))
             entries[np.flatnonzero(is_met)[::2]] = 0

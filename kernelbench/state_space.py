@@ -16,23 +16,37 @@ RATES = (1.0, 16.0)
 """Of -A, as it begins."""
 FORGOTTEN, FASTEST = 0.5, 10.0
 """Of the last step's heads with an A beyond FASTEST so many forget all that was before."""
-FAR = 200.0
-"""By exp(-200), which is 0: an exponential without a bound makes any number of it. The last
-step alone does, since sums over a chunk that are subtracted would lose their digits."""
+FAR = (17.0, 200.0)
+"""From exp(-17), less than a rounding of what is added, to exp(-200), which is 0: an exponential
+without a bound makes any number of it. The last step alone does, since sums over a chunk that are
+subtracted would lose their digits."""
+FARTHEST = 0.5
+"""Of those that are added something so many forget all."""
+SILENT, NEAR = 0.5, 40.0
+"""Of the heads that forget so many may be added nothing: all that is left is what is forgotten, by
+exp(-NEAR) at most, since a denormal has few digits."""
 
 
-def draw_decays(x: np.ndarray, rng: np.random.Generator, *, are_far: bool = True) -> Inputs:
+def draw_decays(
+    x: np.ndarray, rng: np.random.Generator, *, are_far: bool = True, silent: float = 0.0
+) -> Inputs:
     """x, dt of its shape but for the last axis, and A of the last axis of dt; steps are along
     the axis before. Where decays are far some heads forget all at the last step, and add no more
-    then than at others: x is that much smaller."""
+    then than at others: x is that much smaller, and 0 in a share of them that is `silent`."""
     shape: tuple[int, ...] = x.shape[:-1]
     low, high = np.log(STEPS)
     dt = np.exp(rng.uniform(low, high, shape)).astype(np.float32)
     rates = rng.uniform(*RATES, shape[-1]).astype(np.float32)
     last = dt[..., -1, :]
     forgets = (rng.random(last.shape) < FORGOTTEN) & (rates > FASTEST) & are_far
-    last[forgets] = np.broadcast_to(np.float32(FAR) / rates, last.shape)[forgets]
-    return x * np.minimum(1, np.float32(STEPS[1]) / dt)[..., None], dt, -rates
+    is_silent = forgets & (rng.random(last.shape) < silent)
+    low, high = np.log(FAR)
+    far = np.exp(rng.uniform(low, np.where(is_silent, np.log(NEAR), high)))
+    far[~is_silent & (rng.random(last.shape) < FARTHEST)] = FAR[1]
+    last[forgets] = (far.astype(np.float32) / rates)[forgets]
+    x = x * np.minimum(1, np.float32(STEPS[1]) / dt)[..., None]
+    x[..., -1, :, :][is_silent] = 0
+    return x, dt, -rates
 
 
 def gate(value: np.ndarray, size: np.ndarray, z: np.ndarray) -> Pair:

@@ -24,7 +24,7 @@ PROBLEM = {
         "m": "float32[P, M]: the largest logit of each",
         "size": "float32[P, M]: sums of exp(logit - m), 0 of an empty part",
     },
-    "lengths": {"P": 1024},
+    "lengths": {"P": 4096},
     "outputs": {"y": "float32[M, D]: the answer of the whole context"},
     "flops": "2 * P * M * D",
     "workloads": {

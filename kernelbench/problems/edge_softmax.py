@@ -8,6 +8,7 @@ import numpy as np
 from .. import segments, sparse
 from ..exponentials import OFFSETS, add_noise, draw_overflowing, softmax_of
 from ..families import draw, sink
+from ..masking import draw_mask
 from ..problem import Expected, Family, Structure
 
 PROBLEM = {
@@ -56,9 +57,8 @@ def values(
         e = add_noise(draw(family, (nnz * H,), rng).reshape(nnz, H), family, rng)
     sink(e, places, lengths, rng)
     if family is Family.NONFINITE:
-        is_masked = rng.random((nnz, H)) < 1 / 8
-        is_masked[structure.arrays["indptr"][sparse.live_rows(structure)]] = False
-        e[is_masked] = -np.inf
+        rows = sparse.row_numbers(structure)[:, None]
+        e[draw_mask(places, lengths, rows, (nnz, H), rng)] = -np.inf
         e.reshape(-1)[sparse.draw_entries(structure, rng, H)] = np.nan
     return e
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..dense import expect_by_rows, sum_products, sum_rows
 from ..exponentials import OFFSETS, add_noise, draw_overflowing, softmax_of
 from ..families import blemish, draw, single_out, sink
+from ..masking import draw_mask
 from ..problem import Expected, Family, Pair, Prepared
 
 PROBLEM = {
@@ -36,8 +37,7 @@ PROBLEM = {
 
 
 def values(family: Family, rng: np.random.Generator, M: int, N: int) -> np.ndarray:
-    """The logits. NONFINITE has a mask: -inf from some place of a row on, as in causal
-    attention, and a few NaN."""
+    """The logits. NONFINITE has masks of -inf and a few NaN."""
     if family is Family.LARGE:
         shift, lengths = rng.choice(OFFSETS, (M, 1)), np.full(M, N)
         return draw_overflowing((M, N), shift, np.arange(N), N, lengths, rng)
@@ -48,8 +48,7 @@ def values(family: Family, rng: np.random.Generator, M: int, N: int) -> np.ndarr
     x = add_noise(x, family, rng)
     sink(x, np.arange(N), N, rng)
     if family is Family.NONFINITE:
-        is_masked = np.arange(N) >= rng.integers(1, N + 1, (M, 1))
-        x[is_masked & (rng.random((M, 1)) < 0.5)] = -np.inf
+        x[draw_mask(np.arange(N), N, np.arange(M)[:, None], (M, N), rng)] = -np.inf
         blemish(family, x, rng, (np.nan,))
     return x
 

@@ -10,7 +10,7 @@ import numpy as np
 from ..dense import ROUNDINGS
 from ..families import blemish, draw, noise, thin_columns
 from ..problem import Expected, Family, Inputs
-from ..state_space import draw_decays, gate
+from ..state_space import SILENT, draw_decays, gate
 
 PROBLEM = {
     "title": "State update of a state-space model, one token",
@@ -56,7 +56,8 @@ def values(family: Family, rng: np.random.Generator, M: int, H: int, P: int, N: 
     thin_columns(family, c, rng)
     blemish(family, state, rng)
     blemish(family, x, rng, (np.nan,))
-    x, *decays = draw_decays(x.reshape(M, H, P), rng, are_far=family is not Family.NONFINITE)
+    is_finite = family is not Family.NONFINITE
+    x, *decays = draw_decays(x.reshape(M, H, P), rng, are_far=is_finite, silent=SILENT)
     return state.reshape(M, H, P, N), x, 2 * noise((M, H, P), rng), *decays, b, c, noise((H,), rng)
 
 

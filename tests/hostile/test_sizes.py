@@ -1,4 +1,4 @@
-"""Kernels that are wrong for some sizes alone are refused, whichever those are."""
+"""Kernels that are wrong for some sizes or values alone are refused, whichever those are."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ CHECKS = (
     "other patterns of the same sizes",
     "determinism under load",
     "fenced memory",
+    "a timed call was wrong",
 )
-"""Trials of any kind, which draw shapes and patterns of their own."""
+"""Trials of any kind, which draw shapes, patterns and values of their own."""
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from kernelwright.kernelbench.edges import (
     draw_edge,
 )
 from kernelwright.kernelbench.sizes import (
+    ALL_OF_A_ROUND,
     BANDS,
     BEYOND_16_BITS,
     LANES,
@@ -44,7 +45,7 @@ from kernelwright.kernelbench.tried import (
     Tried,
 )
 
-SHAPES = 328
+SHAPES = 8 * ALL_OF_A_ROUND
 EDGES = tuple(itertools.product(POWERS, OFFSETS))
 AXES = [("N",), ("M", "N"), ("M", "N", "K")]
 
